@@ -1,0 +1,1 @@
+"""Asyncio and file toolkit: knows nothing of pods, imports only the standard library."""

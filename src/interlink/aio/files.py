@@ -1,0 +1,113 @@
+"""Files that survive: atomic, durable writes, and a lock that dies with its holder. All calls block."""
+
+import contextlib
+import fcntl
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+
+class LockedError(Exception):
+    """Another process holds the lock; `holder` is what it wrote about itself."""
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(f"{path} is locked by {holder or 'another process'}")
+        self.holder = holder
+
+
+def write_durably(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace `path` by `data`, or leave it as it was.
+
+    Durable on return: the file and its directory entry are on disk. Raises OSError; then nothing has changed.
+    """
+    write_together({path: data}, mode=mode)
+
+
+def write_together(contents: dict[Path, bytes], *, mode: int = 0o600) -> None:
+    """Write several files durably with one directory sync for each directory; each file on its own is atomic."""
+    for path, data in contents.items():
+        _replace(path, data, mode)
+    for directory in {path.parent for path in contents}:
+        sync_directory(directory)
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def remove_durably(paths: Iterable[Path]) -> None:
+    """Remove files, absent ones included; durable on return."""
+    directories = set()
+    for path in paths:
+        path.unlink(missing_ok=True)
+        directories.add(path.parent)
+    for directory in directories:
+        sync_directory(directory)
+
+
+def make_directory(path: Path, *, mode: int = 0o700) -> None:
+    """Create a directory and its missing parents; durable on return, harmless when it exists."""
+    if path.is_dir():
+        return
+    make_directory(path.parent, mode=mode)
+    path.mkdir(mode=mode, exist_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def lock_exclusively(path: Path, holder: str) -> IO[str]:
+    """Take the lock file `path` until the returned file is closed or the process dies; raises LockedError.
+
+    A POSIX record lock: it works on network file systems, and the process must not open the file a second time.
+    """
+    file = path.open("a+")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        current = file.read().strip()
+        file.close()
+        raise LockedError(path, current) from error
+    file.seek(0)
+    file.truncate()
+    file.write(holder)
+    file.flush()
+    return file
+
+
+_FLOCK = struct.Struct("hhqqi4x")
+
+
+def lock_holder(path: Path) -> int | None:
+    """The process id that holds the lock file, or None; asks without taking the lock, so it disturbs nobody.
+
+    A holder on another host of a shared file system is reported with that host's process id.
+    """
+    try:
+        with path.open("r") as file:
+            question = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+            answer = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, question))
+    except FileNotFoundError:
+        return None
+    kind, _, _, _, process_id = answer
+    return None if kind == fcntl.F_UNLCK else process_id

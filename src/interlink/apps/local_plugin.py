@@ -1,0 +1,27 @@
+"""The local plugin, put together: job directories, host processes, HTTP."""
+
+import structlog
+
+from interlink.aio import files
+from interlink.apps import lifecycle
+from interlink.model.errors import ConfigurationError
+from interlink.plugins.local.scheduler import HostScheduler
+from interlink.plugins.local.settings import LocalSettings
+from interlink.sdk import hosting, serving
+from interlink.sdk.batch.plugin import BatchPlugin
+from interlink.sdk.runtimes.none import HostProcesses
+
+log = structlog.get_logger(__name__)
+
+
+async def run(settings: LocalSettings) -> None:
+    """Serve until SIGTERM or SIGINT; the jobs go on. Raises ConfigurationError."""
+    try:
+        files.make_directory(settings.root)
+    except OSError as error:
+        raise ConfigurationError(f"DataRootFolder: cannot use {settings.root}: {error.strerror}") from error
+    scheduler = HostScheduler(settings.root, max_pods=settings.max_pods)
+    plugin = BatchPlugin(settings.root, scheduler=scheduler, runtime=HostProcesses())
+    async with hosting.serving(serving.application(plugin), settings.address) as port:
+        log.info("plugin.ready", address=str(settings.address), port=port, jobs=str(settings.root))
+        await lifecycle.until_stopped()

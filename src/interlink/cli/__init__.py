@@ -1,0 +1,1 @@
+"""The command `interlink`: one file a noun."""

@@ -1,0 +1,63 @@
+"""What the long-running commands share: the configuration file, logs, errors in one line."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+import structlog
+
+from interlink.aio import failpoints
+from interlink.model.errors import ModelError
+from interlink.observe import logging
+
+
+class Settings(Protocol):
+    @property
+    def log_level(self) -> str: ...
+
+    @property
+    def unknown_keys(self) -> list[str]: ...
+
+
+S = TypeVar("S", bound=Settings)
+
+config_option = click.option(
+    "--config", "config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file (YAML)."
+)
+
+
+def run(
+    config: Path | None,
+    load: Callable[[str, Mapping[str, str], str], S],
+    program: Callable[[S], Coroutine[Any, Any, None]],
+) -> None:
+    """Read the configuration, set up logs and run the program to its end."""
+    try:
+        failpoints.configure(os.environ)
+        settings = load(read(config), os.environ, str(config or "environment"))
+        logging.configure(settings.log_level)
+        for key in settings.unknown_keys:
+            structlog.get_logger("interlink").warning("configuration.unknown-key", key=key, file=str(config))
+        asyncio.run(program(settings))
+    except (ModelError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def read(config: Path | None) -> str:
+    if config is None:
+        return ""
+    try:
+        return config.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.UsageError(f"--config: cannot read {config}: {reason}") from error
+
+
+def default_config(environment: Mapping[str, str], variable: str, default: str) -> Path | None:
+    """The file that an environment variable names, else the existing system's default where it exists."""
+    if named := environment.get(variable):
+        return Path(named)
+    return Path(default) if Path(default).exists() else None

@@ -1,0 +1,1 @@
+"""The domain, pure: no I/O, no HTTP, no Kubernetes client."""

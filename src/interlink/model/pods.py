@@ -1,0 +1,222 @@
+"""What we read of a Kubernetes pod. Everything else travels as the opaque JSON it came in.
+
+Field names follow the Kubernetes API; a `null` list reads as an empty one.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from interlink.model.statuses import PodStatus
+
+Labels = dict[str, str]
+
+
+class _Slim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A part of a Kubernetes object: unknown fields are ignored when read and absent when written."""
+
+
+class ObjectMeta(_Slim, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class KeySelector(_Slim, frozen=True):
+    """configMapKeyRef and secretKeyRef."""
+
+    key: str
+    name: str = ""
+    optional: bool | None = None
+
+
+class FieldSelector(_Slim, frozen=True):
+    field_path: str
+    api_version: str | None = None
+
+
+class EnvVarSource(_Slim, frozen=True):
+    config_map_key_ref: KeySelector | None = None
+    secret_key_ref: KeySelector | None = None
+    field_ref: FieldSelector | None = None
+    resource_field_ref: dict[str, Any] | None = None
+    file_key_ref: dict[str, Any] | None = None
+
+
+class EnvVar(_Slim, frozen=True):
+    name: str
+    value: str | None = None
+    value_from: EnvVarSource | None = None
+
+
+class ObjectReference(_Slim, frozen=True):
+    name: str = ""
+    optional: bool | None = None
+
+
+class EnvFromSource(_Slim, frozen=True):
+    prefix: str = ""
+    config_map_ref: ObjectReference | None = None
+    secret_ref: ObjectReference | None = None
+
+
+class VolumeMount(_Slim, frozen=True):
+    name: str
+    mount_path: str
+    sub_path: str | None = None
+    read_only: bool | None = None
+
+
+class Container(_Slim, frozen=True):
+    name: str
+    image: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+    working_dir: str | None = None
+    env: list[EnvVar] | None = None
+    env_from: list[EnvFromSource] | None = None
+    volume_mounts: list[VolumeMount] | None = None
+    restart_policy: str | None = None
+    termination_message_path: str | None = None
+    termination_message_policy: str | None = None
+    startup_probe: dict[str, Any] | None = None
+    readiness_probe: dict[str, Any] | None = None
+    liveness_probe: dict[str, Any] | None = None
+    lifecycle: dict[str, Any] | None = None
+
+    @property
+    def is_sidecar(self) -> bool:
+        return self.restart_policy == "Always"
+
+
+class KeyToPath(_Slim, frozen=True):
+    key: str
+    path: str
+    mode: int | None = None
+
+
+class ConfigMapVolumeSource(_Slim, frozen=True):
+    name: str = ""
+    items: list[KeyToPath] | None = None
+    default_mode: int | None = None
+    optional: bool | None = None
+
+
+class SecretVolumeSource(_Slim, frozen=True):
+    secret_name: str = ""
+    items: list[KeyToPath] | None = None
+    default_mode: int | None = None
+    optional: bool | None = None
+
+
+class EmptyDirVolumeSource(_Slim, frozen=True):
+    medium: str | None = None
+    size_limit: str | None = None
+
+
+class HostPathVolumeSource(_Slim, frozen=True):
+    path: str
+    type: str | None = None
+
+
+class ProjectedVolumeSource(_Slim, frozen=True):
+    sources: list[dict[str, Any]] | None = None
+    default_mode: int | None = None
+
+
+class Volume(_Slim, frozen=True):
+    """Exactly one source is set; all None means a kind that we do not know."""
+
+    name: str
+    config_map: ConfigMapVolumeSource | None = None
+    secret: SecretVolumeSource | None = None
+    empty_dir: EmptyDirVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
+    projected: ProjectedVolumeSource | None = None
+
+
+class PodSpec(_Slim, frozen=True):
+    node_name: str = ""
+    restart_policy: str = "Always"
+    service_account_name: str | None = None
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    automount_service_account_token: bool | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+
+
+class Pod(_Slim, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def job_id(self) -> str | None:
+        return (self.metadata.annotations or {}).get(JOB_ID_ANNOTATION) or None
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_deleting(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def grace_s(self) -> int:
+        """Seconds between TERM and KILL: what the deletion asked for, else what the pod asks for, else 30."""
+        for seconds in (self.metadata.deletion_grace_period_seconds, self.spec.termination_grace_period_seconds):
+            if seconds is not None:
+                return max(0, seconds)
+        return 30
+
+
+JOB_ID_ANNOTATION = "JobID"
+
+
+def skeleton(pod: Pod) -> Pod:
+    """What suffices to ask any plugin for a pod's status and logs: names, images, no environment, no commands."""
+
+    def bare(containers: list[Container] | None) -> list[Container] | None:
+        return [
+            Container(name=c.name, image=c.image, restart_policy=c.restart_policy) for c in containers or []
+        ] or None
+
+    kept = {key: value for key, value in (pod.metadata.annotations or {}).items() if key == JOB_ID_ANNOTATION}
+    return Pod(
+        metadata=ObjectMeta(
+            name=pod.metadata.name,
+            namespace=pod.metadata.namespace,
+            uid=pod.metadata.uid,
+            annotations=kept or None,
+            creation_timestamp=pod.metadata.creation_timestamp,
+            deletion_timestamp=pod.metadata.deletion_timestamp,
+            deletion_grace_period_seconds=pod.metadata.deletion_grace_period_seconds,
+        ),
+        spec=PodSpec(
+            node_name=pod.spec.node_name,
+            restart_policy=pod.spec.restart_policy,
+            termination_grace_period_seconds=pod.spec.termination_grace_period_seconds,
+            containers=bare(pod.spec.containers),
+            init_containers=bare(pod.spec.init_containers),
+        ),
+        status=PodStatus(phase=pod.status.phase),
+    )

@@ -1,0 +1,43 @@
+"""Desired (Kubernetes) x known (cache) -> what to do. Pure; half a plan applied and planned again is harmless."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from interlink.model.ids import JobID, Owner, PodUID
+from interlink.model.pods import Pod
+from interlink.model.records import Intent, Record
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """`adopt`: pods to remember, with their job ids; `delete`: gone from Kubernetes, their jobs are to end;
+    `forget`: gone from Kubernetes and ended."""
+
+    adopt: list[tuple[Pod, JobID]]
+    delete: list[PodUID]
+    forget: list[PodUID]
+
+
+def plan_announcement(owner: Owner, known: Iterable[tuple[Pod, str | None]], records: Mapping[PodUID, Record]) -> Plan:
+    """What one owner's complete pod list means for the records. Records of other owners are not touched."""
+    pods = {PodUID(pod.uid): (pod, job_id) for pod, job_id in known}
+    adopt = [
+        (pod, JobID(job_id)) for uid, (pod, job_id) in pods.items() if job_id and _lacks_job(records.get(uid), owner)
+    ]
+    gone = [record for uid, record in records.items() if record.owner == owner and uid not in pods]
+    return Plan(
+        adopt=adopt,
+        delete=[record.pod_uid for record in gone if not _is_over(record)],
+        forget=[record.pod_uid for record in gone if _is_over(record)],
+    )
+
+
+def _lacks_job(record: Record | None, owner: Owner) -> bool:
+    """Whether Kubernetes knows more than the cache. A deletion that is under way needs no job id to go on."""
+    if record is None:
+        return True
+    return record.owner == owner and record.job_id is None and record.intent is Intent.CREATE
+
+
+def _is_over(record: Record) -> bool:
+    return record.has_ended and record.intent is Intent.DELETE

@@ -1,0 +1,1 @@
+"""How the programs are observed: logs and metrics."""

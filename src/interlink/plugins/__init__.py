@@ -1,0 +1,1 @@
+"""The plugins that come with interLink; they do not know each other."""

@@ -1,0 +1,1 @@
+"""Pods as groups of processes of this host."""

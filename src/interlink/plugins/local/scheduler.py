@@ -1,0 +1,88 @@
+"""The batch system that every host has: a job is a runner process in a session of its own.
+
+Its tag is its id. What is known of a job lies in its directory: the claim says that it was started, the runner's lock
+says that it lives.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from interlink.model.ids import JobID, Tag
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.scheduler import Life, Observation
+from interlink.sdk.errors import Unreachable
+from interlink.wire.messages import Job, PingAnswer, Resources
+
+
+class HostScheduler:
+    def __init__(self, root: Path, *, max_pods: int, python: str = sys.executable) -> None:
+        self._root = root
+        self._max_pods = max_pods
+        self._python = python
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
+        """Starting twice is harmless: the second runner finds the lock or the claim and ends."""
+        try:
+            await asyncio.to_thread(self._start, directory)
+        except OSError as error:
+            raise Unreachable(f"cannot start a process on this host: {error.strerror}") from error
+        return JobID(str(tag))
+
+    def _start(self, directory: JobDirectory) -> None:
+        """A process that outlives us: a session of its own, no descriptors of ours."""
+        runner = subprocess.Popen(
+            [self._python, "-I", str(directory.runner), "run", str(directory.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )
+        self._children.append(runner)
+
+    async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
+        has_started = directory.is_claimed(tag.attempt) or directory.runner_process() is not None
+        return JobID(str(tag)) if has_started else None
+
+    async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
+        self._children = [child for child in self._children if child.poll() is None]
+        return await asyncio.to_thread(lambda: {tag: _observe(directory) for tag, directory in jobs})
+
+    async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
+        """The runner also looks for the cancelled mark by itself, so a lost signal only costs a second."""
+        process_id = directory.runner_process()
+        if process_id is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGTERM)
+
+    async def jobs(self) -> Sequence[Job]:
+        return await asyncio.to_thread(self._jobs)
+
+    def _jobs(self) -> list[Job]:
+        directories = [JobDirectory(path) for path in self._root.iterdir() if path.is_dir()]
+        tags = [(directory.tag(), directory) for directory in directories]
+        return [
+            Job(tag=str(tag), job_id=str(tag), is_alive=directory.runner_process() is not None)
+            for tag, directory in tags
+            if tag is not None and directory.is_claimed(tag.attempt)
+        ]
+
+    async def capacity(self) -> PingAnswer:
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return PingAnswer(
+            status="ok",
+            resources=Resources(cpu=str(os.cpu_count() or 1), memory=str(memory_bytes), pods=str(self._max_pods)),
+        )
+
+
+def _observe(directory: JobDirectory) -> Observation:
+    if directory.runner_process() is not None:
+        return Observation(life=Life.RUNNING)
+    return Observation(life=Life.GONE)

@@ -1,0 +1,46 @@
+"""The local plugin's configuration file and environment."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from interlink.model import configuration
+from interlink.model.errors import ConfigurationError
+from interlink.sdk import addresses
+from interlink.sdk.addresses import Address
+
+
+class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
+    socket: str = ""
+    sidecar_address: str = "http://127.0.0.1"
+    sidecar_port: str | int = ""
+    data_root_folder: str = ""
+    max_pods: int = 1000
+    verbose_logging: bool = False
+    errors_only_logging: bool = False
+
+
+class LocalSettings(msgspec.Struct, frozen=True):
+    address: Address
+    root: Path
+    max_pods: int
+    log_level: str
+    unknown_keys: list[str]
+
+
+def load(text: str, environment: Mapping[str, str], *, source: str) -> LocalSettings:
+    """The environment wins over the file. Raises ConfigurationError naming the key."""
+    file, unknown = configuration.parse(text, LocalFile, source=source)
+    if file.max_pods < 1:
+        raise ConfigurationError(f"{source}: MaxPods: must be at least 1")
+    port = environment.get("SIDECARPORT") or file.sidecar_port
+    if not file.socket and port in ("", None):
+        raise ConfigurationError(f"{source}: SidecarPort: missing; set it, or Socket to unix:///path")
+    return LocalSettings(
+        address=addresses.parse(file.socket or file.sidecar_address, port, key=f"{source}: SidecarPort"),
+        root=Path(file.data_root_folder or "~/.interlink/jobs").expanduser().absolute(),
+        max_pods=file.max_pods,
+        log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
+        unknown_keys=unknown,
+    )

@@ -1,0 +1,122 @@
+"""The directory of one job: what is to run, what the runner says of it, and whether it may run at all.
+
+    <root>/<podUID>/
+        pod.json        the pod's skeleton, attempt and cluster: the intent, durable before the job is submitted
+        job-id          the batch system's id, durable before it is answered
+        cancelled       present: nothing may start here any more
+        spec.json       what the runner runs; runner.py the runner itself
+        env/ volumes/   what the containers are given; env/ and volumes/secret/ go when the job ends
+        claim-<n>/      made by the runner: attempt n has been started
+        runner.lock     held by the living runner
+        state.json      the job's own truth, written by the runner
+        logs/<c>/<n>.log
+
+All calls block; every write is durable on return.
+"""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from interlink.aio import files
+from interlink.model.ids import JobID, PodUID, Tag
+from interlink.model.pods import Pod
+from interlink.model.statuses import ContainerStatus
+
+
+class Intention(msgspec.Struct, frozen=True):
+    cluster: str
+    attempt: int
+    pod: Pod
+
+
+class RunnerState(msgspec.Struct, frozen=True):
+    """`state.json`; the container states are Kubernetes container statuses."""
+
+    phase: str
+    reason: str | None = None
+    message: str | None = None
+    containers: list[ContainerStatus] = []
+    init_containers: list[ContainerStatus] = msgspec.field(name="initContainers", default_factory=list)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase == "ended"
+
+
+class JobDirectory:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def pod_uid(self) -> PodUID:
+        return PodUID(self.path.name)
+
+    @property
+    def spec(self) -> Path:
+        return self.path / "spec.json"
+
+    @property
+    def runner(self) -> Path:
+        return self.path / "runner.py"
+
+    @property
+    def env(self) -> Path:
+        return self.path / "env"
+
+    def log(self, container: str, restart: int) -> Path:
+        return self.path / "logs" / container / f"{restart}.log"
+
+    def volume(self, kind: str, name: str) -> Path:
+        return self.path / "volumes" / kind / name
+
+    def create(self) -> None:
+        files.make_directory(self.path)
+
+    def intend(self, intention: Intention) -> None:
+        files.write_durably(self.path / "pod.json", msgspec.json.format(msgspec.json.encode(intention)))
+
+    def intention(self) -> Intention | None:
+        """None when the directory holds no intent, or one that cannot be read."""
+        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
+            return msgspec.json.decode((self.path / "pod.json").read_bytes(), type=Intention)
+        return None
+
+    def tag(self) -> Tag | None:
+        intention = self.intention()
+        if intention is None:
+            return None
+        return Tag(cluster=intention.cluster, pod_uid=self.pod_uid, attempt=intention.attempt)
+
+    def remember(self, job_id: JobID) -> None:
+        files.write_durably(self.path / "job-id", job_id.encode())
+
+    def job_id(self) -> JobID | None:
+        with contextlib.suppress(FileNotFoundError):
+            return JobID((self.path / "job-id").read_text())
+        return None
+
+    def mark_cancelled(self, grace_s: int) -> None:
+        """From here on nothing starts; a running job gets TERM and, `grace_s` seconds later, KILL."""
+        files.make_directory(self.path)
+        files.write_durably(self.path / "cancelled", msgspec.json.encode({"grace_s": grace_s}))
+
+    def is_cancelled(self) -> bool:
+        return (self.path / "cancelled").exists()
+
+    def is_claimed(self, attempt: int) -> bool:
+        return (self.path / f"claim-{attempt}").is_dir()
+
+    def runner_process(self) -> int | None:
+        """The process id of the living runner, or None."""
+        return files.lock_holder(self.path / "runner.lock")
+
+    def state(self) -> RunnerState | None:
+        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
+            return msgspec.json.decode((self.path / "state.json").read_bytes(), type=RunnerState)
+        return None
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)

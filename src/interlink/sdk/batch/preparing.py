@@ -1,0 +1,135 @@
+"""From a create request to a filled job directory: `plan` decides and is pure, `write` makes it so."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlink.aio import files
+from interlink.model.ids import Tag
+from interlink.model.pods import Container, Pod, VolumeMount
+from interlink.sdk.batch import volumes
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.runtime import Mount, Runtime
+from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
+from interlink.sdk.errors import Rejected
+from interlink.wire.messages import RetrievedPodData
+
+_TERMINATION_LOG = "/dev/termination-log"
+
+
+class JobPlan(msgspec.Struct, frozen=True):
+    """Everything that is to lie in a job directory before its runner starts."""
+
+    spec: bytes
+    files: list[File]
+    directories: list[Path]
+
+
+def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirectory, runtime: Runtime) -> JobPlan:
+    """Raises Rejected, naming the place, for a pod that cannot be run here."""
+    mounted = _mounted_volumes(request, pod, directory)
+    init = [_Prepared.of(c, mounted, pod, directory, runtime) for c in pod.spec.init_containers or []]
+    main = [_Prepared.of(c, mounted, pod, directory, runtime) for c in pod.spec.containers or []]
+    if not main:
+        raise Rejected("the pod has no containers")
+    return JobPlan(
+        spec=msgspec.json.format(msgspec.json.encode(_spec(pod, tag, init, main))),
+        files=[
+            *(file for volume in mounted.values() for file in volume.files),
+            *(file for container in (*init, *main) for file in container.files),
+        ],
+        directories=[path for volume in mounted.values() for path in volume.directories],
+    )
+
+
+def write(job: JobPlan, directory: JobDirectory, runner: bytes) -> None:
+    """Idempotent; the specification is durable on return. Files are never readable by others while they are written."""
+    for path in job.directories:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file in job.files:
+        _write(file)
+    files.write_together({directory.spec: job.spec, directory.runner: runner})
+
+
+def _write(file: File) -> None:
+    file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.path.touch(mode=0o600)
+    file.path.chmod(0o600)
+    file.path.write_bytes(file.content)
+    file.path.chmod(file.mode)
+
+
+def _mounted_volumes(request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> dict[str, MountedVolume]:
+    containers = [*(pod.spec.init_containers or []), *(pod.spec.containers or [])]
+    wanted = {mount.name for container in containers for mount in container.volume_mounts or []}
+    data = Volumes(request)
+    return {v.name: data.mounted(v, directory) for v in pod.spec.volumes or [] if v.name in wanted}
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    """One container's entry in the specification and the files that it needs."""
+
+    entry: dict[str, Any]
+    files: list[File]
+
+    @staticmethod
+    def of(
+        container: Container, mounted: dict[str, MountedVolume], pod: Pod, directory: JobDirectory, runtime: Runtime
+    ) -> "_Prepared":
+        mounts = [_mount(container, mount, mounted) for mount in container.volume_mounts or []]
+        message = directory.path / "termination" / container.name
+        target = container.termination_message_path or _TERMINATION_LOG
+        if mounts or target != _TERMINATION_LOG:
+            mounts.append(Mount(source=message, target=target))
+        launch = runtime.launch(container, mounts, pod_name=pod.metadata.name, directory=directory)
+        env_file = directory.env / f"{container.name}.json"
+        environment = msgspec.json.encode(launch.environment)
+        return _Prepared(
+            entry=_entry(container, launch.argv, env_file.relative_to(directory.path), message),
+            files=[
+                File(path=env_file, content=environment, mode=0o600),
+                File(path=message, content=b"", mode=0o600),
+                *(File(path=path, content=content, mode=0o600) for path, content in launch.files.items()),
+            ],
+        )
+
+
+def _entry(container: Container, argv: list[str], env_file: Path, message: Path) -> dict[str, Any]:
+    return {
+        "name": container.name,
+        "image": container.image,
+        "argv": argv,
+        "env_file": str(env_file),
+        "cwd": container.working_dir,
+        "sidecar": container.is_sidecar,
+        "termination_message_path": str(message),
+        "termination_message_policy": container.termination_message_policy or "File",
+    }
+
+
+def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedVolume]) -> Mount:
+    volume = mounted.get(mount.name)
+    if volume is None:
+        raise Rejected(f"container {container.name!r} mounts {mount.name!r}, which is no volume of the pod")
+    if not mount.mount_path.startswith("/"):
+        raise Rejected(f"container {container.name!r}: the mount path {mount.mount_path!r} must be absolute")
+    source = volume.source
+    if mount.sub_path:
+        source = source / volumes.relative_path(mount.sub_path, mount.name)
+    return Mount(source=source, target=mount.mount_path, read_only=volume.is_read_only or bool(mount.read_only))
+
+
+def _spec(pod: Pod, tag: Tag, init: list[_Prepared], main: list[_Prepared]) -> dict[str, Any]:
+    return {
+        "tag": str(tag),
+        "pod_uid": pod.uid,
+        "namespace": pod.metadata.namespace,
+        "name": pod.metadata.name,
+        "attempt": tag.attempt,
+        "restart_policy": pod.spec.restart_policy,
+        "grace_s": pod.grace_s,
+        "deadline_s": pod.spec.active_deadline_seconds,
+        "init_containers": [part.entry for part in init],
+        "containers": [part.entry for part in main],
+    }

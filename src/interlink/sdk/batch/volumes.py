@@ -1,0 +1,157 @@
+"""A pod's volumes as files and directories of the host; pure."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Raw
+
+from interlink.model.pods import KeyToPath, Volume
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.errors import Rejected
+from interlink.wire import codec
+from interlink.wire.messages import RetrievedPodData
+
+_DEFAULT_MODE = 0o644
+
+
+class File(msgspec.Struct, frozen=True):
+    path: Path
+    content: bytes
+    mode: int
+
+
+class MountedVolume(msgspec.Struct, frozen=True):
+    """`source` is what containers mount; `directories` and `files` have to be made first."""
+
+    source: Path
+    directories: list[Path] = []
+    files: list[File] = []
+    is_read_only: bool = False
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _KeyedData(msgspec.Struct, frozen=True, rename="camel"):
+    """A ConfigMap or a Secret as it travels."""
+
+    metadata: _Meta = _Meta()
+    data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
+
+
+class _Projection(msgspec.Struct, frozen=True):
+    """Which keys of which object a volume shows."""
+
+    kind: str
+    name: str
+    contents: dict[str, bytes] | None
+    items: list[KeyToPath] | None = None
+    default_mode: int | None = None
+    is_optional: bool = False
+
+
+class Volumes:
+    """The data that came with one create request, by volume."""
+
+    def __init__(self, request: RetrievedPodData) -> None:
+        containers = request.container or []
+        self._config_maps = _by_name(raw for c in containers for raw in c.config_maps or [])
+        self._secrets = _by_name(raw for c in containers for raw in c.secrets or [])
+        self._projected = _by_name(raw for c in containers for raw in c.projected_volume_maps or [])
+
+    def mounted(self, volume: Volume, directory: JobDirectory) -> MountedVolume:
+        """Raises Rejected for a volume that cannot be had here."""
+        if volume.empty_dir is not None:
+            path = directory.volume("empty", volume.name)
+            return MountedVolume(source=path, directories=[path])
+        if volume.host_path is not None:
+            return MountedVolume(source=Path(volume.host_path.path))
+        projection = self._projection(volume)
+        secrecy = "config" if projection.kind == "ConfigMap" else "secret"
+        path = directory.volume(secrecy, volume.name)
+        files = _files(projection, path, volume.name)
+        return MountedVolume(source=path, directories=[path], files=files, is_read_only=True)
+
+    def _projection(self, volume: Volume) -> _Projection:
+        if (config_map := volume.config_map) is not None:
+            return _Projection(
+                kind="ConfigMap",
+                name=config_map.name,
+                contents=_contents(self._config_maps, config_map.name, is_secret=False),
+                items=config_map.items,
+                default_mode=config_map.default_mode,
+                is_optional=bool(config_map.optional),
+            )
+        if (secret := volume.secret) is not None:
+            return _Projection(
+                kind="Secret",
+                name=secret.secret_name,
+                contents=_contents(self._secrets, secret.secret_name, is_secret=True),
+                items=secret.items,
+                default_mode=secret.default_mode,
+                is_optional=bool(secret.optional),
+            )
+        if volume.projected is not None:
+            return _Projection(
+                kind="projected data",
+                name=volume.name,
+                contents=_contents(self._projected, volume.name, is_secret=False),
+                default_mode=volume.projected.default_mode,
+            )
+        raise Rejected(
+            f"volume {volume.name!r} is of a kind that this site cannot mount; use configMap, secret, projected,"
+            " emptyDir or hostPath"
+        )
+
+
+def _by_name(objects: Iterable[Raw]) -> dict[str, _KeyedData]:
+    decoded = (codec.decode(bytes(raw), _KeyedData) for raw in objects)
+    return {item.metadata.name: item for item in decoded}
+
+
+def _contents(objects: Mapping[str, _KeyedData], name: str, *, is_secret: bool) -> dict[str, bytes] | None:
+    """The bytes under each key, or None when the object did not come."""
+    item = objects.get(name)
+    if item is None:
+        return None
+    texts = {} if is_secret else {key: text.encode("utf-8", "surrogatepass") for key, text in (item.data or {}).items()}
+    encoded = (item.data if is_secret else item.binary_data) or {}
+    return texts | {key: _decoded(text, f"{name}[{key!r}]") for key, text in encoded.items()}
+
+
+def _decoded(text: str, place: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Rejected(f"{place} is not valid base64") from error
+
+
+def _files(projection: _Projection, root: Path, volume: str) -> list[File]:
+    contents = projection.contents
+    if contents is None:
+        if projection.is_optional:
+            return []
+        raise Rejected(f"volume {volume!r}: the {projection.kind} {projection.name!r} did not come with the pod")
+    mode = _DEFAULT_MODE if projection.default_mode is None else projection.default_mode
+    items = projection.items or [KeyToPath(key=key, path=key) for key in contents]
+    missing = [item.key for item in items if item.key not in contents]
+    if missing and not projection.is_optional:
+        raise Rejected(f"volume {volume!r}: the {projection.kind} {projection.name!r} has no key {missing[0]!r}")
+    return [
+        File(path=root / relative_path(item.path, volume), content=contents[item.key], mode=item.mode or mode)
+        for item in items
+        if item.key in contents
+    ]
+
+
+def relative_path(path: str, place: str) -> PurePosixPath:
+    """A path below the volume's root. Raises Rejected for one that leads out of it."""
+    relative = PurePosixPath(path)
+    if relative.is_absolute() or ".." in relative.parts or not relative.parts:
+        raise Rejected(f"volume {place!r}: the path {path!r} must be relative and must not contain '..'")
+    return relative

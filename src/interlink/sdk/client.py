@@ -1,0 +1,73 @@
+"""The server's side of a plugin: the Plugin protocol's calls over HTTP, in the existing wire dialect."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+
+from interlink.model.ids import JobID
+from interlink.model.pods import Pod
+from interlink.sdk.errors import OutcomeUnknown
+from interlink.sdk.transport import Link
+from interlink.wire import codec, messages
+from interlink.wire.messages import CreateAnswer, Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
+
+CREATE_TIMEOUT_S = 120.0
+CALL_TIMEOUT_S = 30.0
+
+
+class PluginClient:
+    """Calls a plugin in any language. Errors are those of `interlink.sdk.errors`; every call is bounded in time."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def create(self, request: RetrievedPodData, *, session: str = "") -> JobID:
+        """Not idempotent with every plugin: after OutcomeUnknown ask `status` before calling again."""
+        body = await self._link.call(
+            "POST", "/create", codec.encode(request), timeout_s=CREATE_TIMEOUT_S, session=session
+        )
+        try:
+            answer = codec.decode_one(body, CreateAnswer)
+        except codec.InvalidMessage as error:
+            raise OutcomeUnknown(f"the plugin's answer to /create cannot be read: {error}") from error
+        if not answer.job_id:
+            raise OutcomeUnknown("the plugin answered /create without a job id (PodJID)")
+        return JobID(answer.job_id)
+
+    async def delete(self, pod: bytes, *, session: str = "") -> None:
+        """`pod` is the pod as the virtual kubelet sent it, or its skeleton when the call is repeated later."""
+        await self._link.call("POST", "/delete", pod, timeout_s=CALL_TIMEOUT_S, session=session)
+
+    async def status(self, pods: Sequence[Pod]) -> tuple[list[JobStatus], list[str]]:
+        """The answers for the pods that the plugin mentions, and a sentence for each entry that cannot be read.
+
+        Raises OutcomeUnknown for an answer that is no list: it says nothing about any pod.
+        """
+        body = await self._link.call("GET", "/status", codec.encode(list(pods)), timeout_s=CALL_TIMEOUT_S)
+        try:
+            return codec.decode_each(body, JobStatus)
+        except codec.InvalidMessage as error:
+            raise OutcomeUnknown(f"the plugin's answer to /status cannot be read: {error}") from error
+
+    @contextlib.asynccontextmanager
+    async def logs(self, request: LogRequest, *, session: str = "") -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._link.stream("GET", "/getLogs", codec.encode(request), session=session) as chunks:
+            yield chunks
+
+    async def ping(self) -> bytes:
+        """The plugin's answer to an empty status question, as it came."""
+        return await self._link.call("GET", "/status", b"[]", timeout_s=CALL_TIMEOUT_S)
+
+    async def jobs(self) -> list[Job]:
+        """Every job of ours at the batch system. Raises NotFound where the plugin does not speak our dialect."""
+        body = await self._link.call("POST", messages.JOBS, b"{}", timeout_s=CALL_TIMEOUT_S)
+        return codec.decode_list(body, Job)
+
+
+def read_ping(body: bytes) -> PingAnswer:
+    """What a ping says; older plugins answer a list or text, which only proves that they are there."""
+    with contextlib.suppress(codec.InvalidMessage):
+        return codec.decode(body, PingAnswer)
+    return PingAnswer()

@@ -1,0 +1,153 @@
+"""Running an HTTP application on an address: sockets, health, metrics, errors as answers, signals."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+
+import prometheus_client
+import structlog
+from aiohttp import web
+
+from interlink.model.errors import ConfigurationError, ModelError
+from interlink.sdk.addresses import Address
+from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, SDKError, Unreachable
+from interlink.wire import codec
+
+log = structlog.get_logger(__name__)
+
+BODY_LIMIT_BYTES = 64 * 1024 * 1024
+Readiness = Callable[[], Sequence[str]]
+
+REQUESTS = prometheus_client.Histogram(
+    "interlink_http_request_seconds", "Time to answer a request.", ["route", "code"], buckets=(0.005, 0.05, 0.5, 5, 50)
+)
+
+_ANSWERS: dict[type[SDKError], tuple[int, str]] = {
+    Rejected: (422, "rejected"),
+    Refused: (409, "conflict"),
+    NotFound: (404, "not_found"),
+    Unreachable: (503, "unreachable"),
+    OutcomeUnknown: (502, "unknown"),
+}
+
+
+def application(routes: Sequence[web.RouteDef], *, readiness: Readiness) -> web.Application:
+    """An application with `routes`, `/healthz`, `/readyz` (503 and the problems while there are any) and `/metrics`."""
+
+    async def readyz(_: web.Request) -> web.Response:
+        problems = readiness()
+        return web.Response(text="\n".join(problems) or "ok", status=503 if problems else 200)
+
+    app = web.Application(client_max_size=BODY_LIMIT_BYTES, middlewares=[_measured, _errors_as_answers])
+    app.add_routes([web.get("/healthz", _healthz), web.get("/readyz", readyz), web.get("/metrics", _metrics)])
+    app.add_routes(routes)
+    return app
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def _metrics(_: web.Request) -> web.Response:
+    return web.Response(body=prometheus_client.generate_latest(), content_type="text/plain", charset="utf-8")
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def _measured(request: web.Request, handler: Handler) -> web.StreamResponse:
+    started = time.monotonic()
+    route = request.match_info.route.resource
+    name = route.canonical if route else "unknown"
+    code = "500"
+    try:
+        response = await handler(request)
+        code = str(response.status)
+        return response
+    except web.HTTPException as answer:
+        code = str(answer.status)
+        raise
+    finally:
+        REQUESTS.labels(name, code).observe(time.monotonic() - started)
+
+
+@web.middleware
+async def _errors_as_answers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Whatever goes wrong with one request becomes its answer; the process goes on."""
+    try:
+        return await handler(request)
+    except SDKError as error:
+        status, kind = _ANSWERS.get(type(error), (502, "unknown"))
+        return _problem(status, kind, str(error))
+    except (codec.InvalidMessage, ModelError) as error:
+        log.warning("request.invalid", path=request.path, error=str(error))
+        return _problem(400, "invalid", str(error))
+    except (web.HTTPException, asyncio.CancelledError, ConnectionResetError):
+        raise
+    except Exception as error:  # the outer edge of a request
+        log.error("request.failed", path=request.path, error=repr(error), exc_info=True)
+        return _problem(500, "unknown", f"internal error: {type(error).__name__}; the log of this program has more")
+
+
+def _problem(status: int, kind: str, message: str) -> web.Response:
+    return web.Response(status=status, body=codec.problem(kind, message), content_type="application/json")
+
+
+@contextlib.asynccontextmanager
+async def serving(app: web.Application, address: Address, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve until the context is left, then let requests in flight finish (10 s at most). Yields the port (0: socket).
+
+    Raises ConfigurationError when the address cannot be taken.
+    """
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=10, handler_cancellation=True)
+    await runner.setup()
+    try:
+        listener = _listener(address)
+        await web.SockSite(runner, listener, ssl_context=tls, backlog=1024).start()
+        yield 0 if address.socket else listener.getsockname()[1]
+    finally:
+        await runner.cleanup()
+        if address.socket:
+            Path(address.socket).unlink(missing_ok=True)
+
+
+def _listener(address: Address) -> socket.socket:
+    try:
+        if address.socket:
+            return _unix_listener(Path(address.socket))
+        return socket.create_server((address.host, address.port), backlog=1024, reuse_port=False)
+    except OSError as error:
+        raise ConfigurationError(f"cannot listen on {address}: {error.strerror or error}") from error
+
+
+def _unix_listener(path: Path) -> socket.socket:
+    """A socket file that nobody answers is left over from a crash and is replaced; a living one is not."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    if path.exists():
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
+            try:
+                probe.connect(str(path))
+            except OSError:
+                path.unlink(missing_ok=True)
+            else:
+                listener.close()
+                raise ConfigurationError(f"another process listens on unix://{path}; stop it or choose another socket")
+    listener.bind(str(path))
+    path.chmod(0o600)
+    return listener
+
+
+async def until_stopped() -> None:
+    """Return at SIGTERM or SIGINT."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()
+    log.info("process.stopping")

@@ -1,0 +1,47 @@
+"""What a plugin is: six coroutines on plain types, no HTTP in sight.
+
+A plugin keeps nothing that it could not find again at its batch system or in its jobs' directories. It raises the
+errors of `interlink.sdk.errors`; anything else counts as OutcomeUnknown.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from interlink.model.ids import JobID
+from interlink.model.pods import Pod
+from interlink.wire.messages import Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
+
+
+class Plugin(Protocol):
+    async def create(self, request: RetrievedPodData) -> JobID:
+        """Submit a job for the pod, once: a repeated call for a pod UID answers with the job that is there.
+
+        Raises Rejected (never repeated), Unreachable (nothing was submitted) or OutcomeUnknown.
+        """
+        ...
+
+    async def delete(self, pod: Pod) -> None:
+        """Ask the pod's job to end: TERM, its grace period, KILL. Idempotent; returns before the job has ended.
+
+        From then on no job may start for this pod UID. Raises NotFound when there never was a job.
+        """
+        ...
+
+    async def status(self, pods: Sequence[Pod]) -> Sequence[JobStatus]:
+        """The container states of those pods that the plugin knows, in any order; unknown ones are left out."""
+        ...
+
+    def logs(self, request: LogRequest) -> AsyncGenerator[bytes]:
+        """The log's bytes as they come; with `Follow` until the container has ended. Raises NotFound or Rejected.
+
+        Yields `b""` as soon as it is clear that there is a log, so that the caller can answer.
+        """
+        ...
+
+    async def jobs(self) -> Sequence[Job]:
+        """Everything at the batch system that carries our tag."""
+        ...
+
+    async def capacity(self) -> PingAnswer:
+        """What the site offers, and that it answers."""
+        ...

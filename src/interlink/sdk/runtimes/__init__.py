@@ -1,0 +1,1 @@
+"""How one container becomes an argument list; pure functions."""

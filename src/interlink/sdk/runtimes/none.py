@@ -1,0 +1,52 @@
+"""No container runtime: programs of the host, which see the pod's volumes at their mount paths.
+
+The image is not used, so a container needs a command. The environment is the container's own and nothing of the
+host's, with a default PATH.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from interlink.model.pods import Container
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.runtime import Launch, Mount
+from interlink.sdk.errors import Rejected
+
+_DEFAULTS = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/"}
+
+
+class HostProcesses:
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
+
+    def launch(
+        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+    ) -> Launch:
+        command = [*(container.command or []), *(container.args or [])]
+        if not container.command:
+            raise Rejected(
+                f"container {container.name!r} has no command: this site runs programs of the host and does not use"
+                " the image's entry point; set `command` in the pod"
+            )
+        environment = _environment(container, pod_name)
+        if not mounts:
+            return Launch(argv=command, environment=environment)
+        table = directory.path / "mounts" / f"{container.name}.json"
+        return Launch(
+            argv=[self._python, "-I", str(directory.runner), "enter", str(table), "--", *command],
+            environment=environment,
+            files={table: _mount_table(mounts)},
+        )
+
+
+def _environment(container: Container, pod_name: str) -> list[tuple[str, str]]:
+    own = {variable.name: variable.value or "" for variable in container.env or []}
+    return list({**_DEFAULTS, "HOSTNAME": pod_name, **own}.items())
+
+
+def _mount_table(mounts: Sequence[Mount]) -> bytes:
+    rows = [{"source": str(m.source), "target": str(Path(m.target)), "read_only": m.read_only} for m in mounts]
+    return msgspec.json.encode({"mounts": rows})

@@ -1,0 +1,79 @@
+"""A plugin's HTTP side: the existing wire dialect, and `/interlink/v1/jobs` of our own."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import structlog
+from aiohttp import web
+
+from interlink.model.pods import Pod
+from interlink.sdk import hosting
+from interlink.sdk.plugin import Plugin
+from interlink.wire import codec, messages
+from interlink.wire.messages import CreateAnswer, LogRequest, RetrievedPodData
+
+log = structlog.get_logger(__name__)
+
+
+def application(plugin: Plugin) -> web.Application:
+    """Any method is accepted on the routes of the existing contract, as its programs use GET and POST alike."""
+    handlers = _Handlers(plugin)
+    return hosting.application(
+        [
+            web.route("*", "/create", handlers.create),
+            web.route("*", "/delete", handlers.delete),
+            web.route("*", "/status", handlers.status),
+            web.route("*", "/getLogs", handlers.logs),
+            web.post(messages.JOBS, handlers.jobs),
+        ],
+        readiness=list,
+    )
+
+
+class _Handlers:
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+
+    async def create(self, request: web.Request) -> web.Response:
+        data = codec.decode_one(await request.read(), RetrievedPodData)
+        pod = codec.decode(bytes(data.pod), Pod)
+        job_id = await self._plugin.create(data)
+        log.info("job.created", pod=pod.full_name, pod_uid=pod.uid, job_id=job_id)
+        return json_answer(CreateAnswer(pod_uid=pod.uid, job_id=job_id))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        pod = codec.decode_one(await request.read(), Pod)
+        await self._plugin.delete(pod)
+        log.info("job.deleting", pod=pod.full_name, pod_uid=pod.uid)
+        return web.Response(text="the job is being ended")
+
+    async def status(self, request: web.Request) -> web.Response:
+        pods = codec.decode_list(await request.read(), Pod)
+        if not pods:
+            return json_answer(await self._plugin.capacity())
+        return json_answer(list(await self._plugin.status(pods)))
+
+    async def logs(self, request: web.Request) -> web.StreamResponse:
+        message = codec.decode(await request.read(), LogRequest)
+        async with contextlib.aclosing(self._plugin.logs(message)) as chunks:
+            return await stream(request, chunks)
+
+    async def jobs(self, _: web.Request) -> web.Response:
+        return json_answer(list(await self._plugin.jobs()))
+
+
+async def stream(request: web.Request, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+    """Pass bytes on as they come. An error before the first chunk is an error answer; a client that goes ends it."""
+    first = await anext(chunks, b"")
+    response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionResetError):
+        await response.write(first)
+        async for chunk in chunks:
+            await response.write(chunk)
+        await response.write_eof()
+    return response
+
+
+def json_answer(message: object) -> web.Response:
+    return web.Response(body=codec.encode(message), content_type="application/json")

@@ -1,0 +1,1 @@
+"""The interLink server: a durable cache between virtual kubelets and one plugin."""

@@ -1,0 +1,93 @@
+"""The records in memory: the newest of each pod, and what of it is durable and may be told.
+
+A change is made in one step without waiting (`get`, decide, `commit`), so no two changes of a record can overtake each
+other; it is told to virtual kubelets only after the store has it. `epoch` names this life of the ledger: revisions of
+another epoch mean nothing.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from interlink.model.ids import Owner, PodUID
+from interlink.model.records import Record
+from interlink.server.store.store import Restored, Store
+
+
+class Ledger:
+    def __init__(self, store: Store) -> None:
+        self.epoch = uuid.uuid4().hex
+        self.revision = 0
+        self._store = store
+        self._newest: dict[PodUID, Record] = {}
+        self._told: dict[PodUID, Record] = {}
+        self._revisions: dict[Owner, dict[PodUID, int]] = {}
+        self._news = asyncio.Event()
+
+    async def restore(self) -> Restored:
+        restored = await self._store.restore()
+        for record in restored.records:
+            self._newest[record.pod_uid] = record
+            self._tell(record)
+        return restored
+
+    def get(self, uid: PodUID) -> Record | None:
+        """The newest record; perhaps not durable yet."""
+        return self._newest.get(uid)
+
+    def newest(self) -> Mapping[PodUID, Record]:
+        return self._newest
+
+    def told(self, uid: PodUID) -> Record | None:
+        return self._told.get(uid)
+
+    def all_told(self) -> Iterable[Record]:
+        return self._told.values()
+
+    async def commit(self, records: Sequence[Record]) -> None:
+        """Durable and told on return. Raises StoreUnavailable; then nothing of it has been told.
+
+        A record that was not written stays the newest, so that the next change builds on it and is written.
+        """
+        news = [record for record in records if self._newest.get(record.pod_uid) is not record]
+        for record in news:
+            self._newest[record.pod_uid] = record
+        await self._store.save(news)
+        for record in news:
+            self._tell(record)
+
+    async def forget(self, uids: Sequence[PodUID]) -> None:
+        await self._store.remove(uids)
+        for uid in uids:
+            record = self._newest.pop(uid, None)
+            self._told.pop(uid, None)
+            if record is not None:
+                self._revisions.get(record.owner, {}).pop(uid, None)
+
+    def changes(self, owner: Owner, since: int) -> list[tuple[Record, int]]:
+        """What has been told after the revision `since`, newest first."""
+        found = []
+        revisions = self._revisions.get(owner, {})
+        for uid in reversed(revisions):
+            if revisions[uid] <= since:
+                break
+            found.append((self._told[uid], revisions[uid]))
+        return found
+
+    async def wait(self, owner: Owner, since: int, timeout_s: float) -> None:
+        """Return when there is something to tell, at the latest after `timeout_s` seconds."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self.changes(owner, since):
+                    await self._news.wait()
+        except TimeoutError:
+            pass
+
+    def _tell(self, record: Record) -> None:
+        self.revision += 1
+        self._told[record.pod_uid] = record
+        revisions = self._revisions.setdefault(record.owner, {})
+        revisions.pop(record.pod_uid, None)
+        revisions[record.pod_uid] = self.revision
+        self._news.set()
+        self._news = asyncio.Event()

@@ -1,0 +1,95 @@
+"""HTTP for the service: the existing dialect at any method, our own under `/interlink/v1/`."""
+
+import structlog
+from aiohttp import web
+
+from interlink.model import ids
+from interlink.model.ids import DEFAULT_CLUSTER, Owner
+from interlink.model.pods import Pod
+from interlink.sdk import hosting
+from interlink.sdk.errors import Unreachable
+from interlink.sdk.serving import json_answer, stream
+from interlink.server.errors import StoreUnavailable
+from interlink.server.service import Service
+from interlink.wire import codec, messages
+from interlink.wire.messages import Announcement, ChangesRequest, CreateAnswer, LogRequest, PodCreateRequest
+
+log = structlog.get_logger(__name__)
+
+
+def application(service: Service) -> web.Application:
+    routes = _Routes(service)
+    return hosting.application(
+        [
+            web.route("*", "/create", routes.create),
+            web.route("*", "/delete", routes.delete),
+            web.route("*", "/status", routes.status),
+            web.route("*", "/getLogs", routes.logs),
+            web.route("*", "/pinglink", routes.ping),
+            web.route("*", "/updateCache", routes.update_cache),
+            web.post(messages.ANNOUNCE, routes.announce),
+            web.post(messages.CHANGES, routes.changes),
+        ],
+        readiness=service.problems,
+    )
+
+
+class _Routes:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(self, request: web.Request) -> web.Response:
+        message = codec.decode_one(await request.read(), PodCreateRequest)
+        pod = codec.decode(bytes(message.pod), Pod)
+        try:
+            job_id = await self._service.create(message, pod, _owner(request, pod), session=_session(request))
+        except StoreUnavailable as error:
+            raise Unreachable(f"the server cannot write its cache: {error}") from error
+        return json_answer(CreateAnswer(pod_uid=pod.uid, job_id=job_id))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        pod = codec.decode_one(body, Pod)
+        try:
+            await self._service.delete(pod, body, _owner(request, pod), session=_session(request))
+        except StoreUnavailable as error:
+            raise Unreachable(f"the server cannot write its cache: {error}") from error
+        return web.Response(text="the job is being ended")
+
+    async def status(self, request: web.Request) -> web.Response:
+        pods = codec.decode_list(await request.read(), Pod)
+        return json_answer(await self._service.statuses(pods, _cluster(request)))
+
+    async def logs(self, request: web.Request) -> web.StreamResponse:
+        message = codec.decode(await request.read(), LogRequest)
+        async with self._service.logs(message, session=_session(request)) as chunks:
+            return await stream(request, chunks)
+
+    async def ping(self, _: web.Request) -> web.Response:
+        return web.Response(body=await self._service.ping(), content_type="application/json")
+
+    async def update_cache(self, _: web.Request) -> web.Response:
+        """Kept for existing virtual kubelets, which have nothing to update: the plugin is asked every interval."""
+        return web.Response(text="Updated cache")
+
+    async def announce(self, request: web.Request) -> web.Response:
+        message = codec.decode(await request.read(), Announcement)
+        ids.owner(message.owner.cluster, message.owner.node)
+        return json_answer(await self._service.announce(message))
+
+    async def changes(self, request: web.Request) -> web.Response:
+        message = codec.decode(await request.read(), ChangesRequest)
+        return json_answer(await self._service.changes(message))
+
+
+def _cluster(request: web.Request) -> str:
+    """An existing virtual kubelet names no cluster: then it is the default one."""
+    return request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER)
+
+
+def _owner(request: web.Request, pod: Pod) -> Owner:
+    return ids.owner(_cluster(request), pod.spec.node_name)
+
+
+def _session(request: web.Request) -> str:
+    return request.headers.get(messages.SESSION_HEADER, "")

@@ -1,0 +1,158 @@
+"""What the server does for virtual kubelets: the use cases, without HTTP."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+
+import structlog
+
+from interlink.aio import clock
+from interlink.aio.failpoints import step
+from interlink.model import ids, reconciling, records
+from interlink.model.ids import JobID, Owner, PodUID
+from interlink.model.pods import Pod
+from interlink.model.records import Intent, Record
+from interlink.sdk.client import PluginClient
+from interlink.server.creating import Creator
+from interlink.server.deleting import Deleter
+from interlink.server.ledger import Ledger
+from interlink.server.polling import Poller
+from interlink.server.store.store import Damage
+from interlink.wire.messages import (
+    Announcement,
+    AnnouncementAnswer,
+    Change,
+    Changes,
+    ChangesRequest,
+    JobStatus,
+    LogRequest,
+    PodCreateRequest,
+)
+
+log = structlog.get_logger(__name__)
+
+LONGEST_WAIT_S = 60.0
+
+
+class Service:
+    def __init__(self, ledger: Ledger, plugin: PluginClient, *, job_lost_grace_s: float) -> None:
+        self._ledger = ledger
+        self._plugin = plugin
+        self._creator = Creator(ledger, plugin)
+        self._deleter = Deleter(ledger, plugin, self._creator)
+        self._poller = Poller(ledger, plugin, job_lost_grace_s=job_lost_grace_s)
+        self._damaged: list[Damage] = []
+
+    async def restore(self) -> None:
+        """Read the cache. Afterwards questions can be answered; the first round reconciles it with the plugin."""
+        restored = await self._ledger.restore()
+        self._damaged = restored.damaged
+        for damage in restored.damaged:
+            log.error("record.damaged", name=damage.name, reason=damage.reason, kept_in="CachedPods/damaged")
+        log.info("cache.restored", records=len(restored.records), damaged=len(restored.damaged))
+
+    async def round(self) -> None:
+        """What is done once per interval."""
+        await self._deleter.repeat()
+        await self._poller.round()
+
+    def problems(self) -> list[str]:
+        damaged = [f"damaged record {d.name}: {d.reason} (kept in CachedPods/damaged)" for d in self._damaged]
+        return [*damaged, *filter(None, [self._poller.problem])]
+
+    async def create(self, request: PodCreateRequest, pod: Pod, owner: Owner, *, session: str) -> JobID:
+        return await self._creator.create(request, pod, owner, session=session)
+
+    async def delete(self, pod: Pod, body: bytes, owner: Owner, *, session: str) -> None:
+        ids.pod_uid(pod.uid)
+        await self._deleter.delete(pod, body, owner, session=session)
+
+    async def statuses(self, pods: Sequence[Pod], cluster: str) -> list[JobStatus]:
+        """The existing dialect: the states of these pods, from memory; all that there are for an empty list.
+
+        A pod that carries a job id and is not known is adopted: that is how a virtual kubelet that cannot announce
+        rebuilds a lost cache.
+        """
+        if not pods:
+            return [_status(record) for record in self._ledger.all_told()]
+        await self._adopt_unknown(pods, cluster)
+        told = (self._ledger.told(PodUID(pod.uid)) for pod in pods)
+        return [_status(record) for record in told if record is not None and record.owner.cluster == cluster]
+
+    async def _adopt_unknown(self, pods: Sequence[Pod], cluster: str) -> None:
+        now = clock.now()
+        unknown = [pod for pod in pods if pod.job_id and self._ledger.get(ids.pod_uid(pod.uid)) is None]
+        if unknown:
+            owned = [(pod, ids.owner(cluster, pod.spec.node_name)) for pod in unknown]
+            await self._ledger.commit([records.adopted(p, o, JobID(p.job_id or ""), now) for p, o in owned])
+            await self._poller.round()
+
+    async def announce(self, message: Announcement) -> AnnouncementAnswer:
+        """Compare an owner's complete pod list with the records and apply the difference; idempotent."""
+        plan = reconciling.plan_announcement(
+            message.owner, ((known.pod, known.job_id) for known in message.pods), self._ledger.newest()
+        )
+        with step("server.adopt"):
+            await self._adopt(message.owner, plan)
+        for uid in plan.delete:
+            record = self._ledger.get(uid)
+            if record is not None:
+                log.info("pod.gone", pod=record.pod.full_name, pod_uid=uid, owner=str(message.owner))
+                await self._deleter.bury(records.deleting(record, record.pod, clock.now()))
+        await self._ledger.forget(plan.forget)
+        if plan.adopt:
+            await self._poller.round()
+        return AnnouncementAnswer(epoch=self._ledger.epoch, adopted=len(plan.adopt), deleted=len(plan.delete))
+
+    async def _adopt(self, owner: Owner, plan: reconciling.Plan) -> None:
+        now = clock.now()
+        known = [(self._ledger.get(PodUID(pod.uid)), pod, job_id) for pod, job_id in plan.adopt]
+        await self._ledger.commit(
+            [
+                records.accepted(record, job_id, now) if record else records.adopted(pod, owner, job_id, now)
+                for record, pod, job_id in known
+            ]
+        )
+
+    async def changes(self, request: ChangesRequest) -> Changes:
+        """What changed since a revision; waits for something to tell. Of another epoch: everything."""
+        is_known_epoch = request.epoch == self._ledger.epoch
+        since = request.since if is_known_epoch else 0
+        if is_known_epoch and request.wait_s > 0:
+            await self._ledger.wait(request.owner, since, min(request.wait_s, LONGEST_WAIT_S))
+        found = self._ledger.changes(request.owner, since)
+        return Changes(
+            epoch=self._ledger.epoch,
+            revision=max((revision for _, revision in found), default=since),
+            changes=[_change(record, revision) for record, revision in reversed(found)],
+            is_complete=not is_known_epoch,
+        )
+
+    @contextlib.asynccontextmanager
+    async def logs(self, request: LogRequest, *, session: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        ids.pod_uid(request.pod_uid)
+        async with self._plugin.logs(request, session=session) as chunks:
+            yield chunks
+
+    async def ping(self) -> bytes:
+        return await self._plugin.ping()
+
+
+def _status(record: Record) -> JobStatus:
+    return JobStatus(
+        name=record.pod.metadata.name,
+        uid=record.pod_uid,
+        namespace=record.pod.metadata.namespace,
+        job_id=record.job_id or "",
+        containers=list(record.containers),
+        init_containers=list(record.init_containers),
+    )
+
+
+def _change(record: Record, revision: int) -> Change:
+    return Change(
+        status=_status(record),
+        revision=revision,
+        has_ended=record.has_ended,
+        is_deleting=record.intent is Intent.DELETE,
+        rejected=record.rejected,
+    )

@@ -1,0 +1,1 @@
+"""Where the server keeps its records."""

@@ -1,0 +1,1 @@
+"""What crosses HTTP between our parts, in the existing dialect and in our own."""
