@@ -5,13 +5,23 @@ from collections.abc import Coroutine
 
 import structlog
 
+from interlink.kube.errors import KubeError
 from interlink.sdk import hosting
+from interlink.sdk.errors import SDKError
 
 log = structlog.get_logger(__name__)
 
 
 def log_failure(name: str, error: Exception) -> None:
     log.error("loop.failed", loop=name, error=repr(error), exc_info=error)
+
+
+def log_trouble(name: str, error: Exception) -> None:
+    """Trouble with the other side is expected: one line, no traceback."""
+    if not isinstance(error, SDKError | KubeError):
+        log_failure(name, error)
+        return
+    log.warning("loop.trouble", loop=name, error=str(error))
 
 
 async def until_stopped(*loops: Coroutine[None, None, None]) -> None:

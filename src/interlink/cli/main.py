@@ -5,7 +5,7 @@ import sys
 import click
 
 import interlink
-from interlink.cli import plugin, server
+from interlink.cli import kubelet, plugin, server
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -20,6 +20,7 @@ def cli() -> None:
 
 cli.add_command(server.server)
 cli.add_command(plugin.plugin)
+cli.add_command(kubelet.virtual_kubelet)
 
 
 def main() -> None:

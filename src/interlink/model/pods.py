@@ -127,8 +127,43 @@ class HostPathVolumeSource(_Slim, frozen=True):
     type: str | None = None
 
 
+class DownwardAPIFile(_Slim, frozen=True):
+    path: str
+    field_ref: FieldSelector | None = None
+    resource_field_ref: dict[str, Any] | None = None
+    mode: int | None = None
+
+
+class DownwardAPIVolumeSource(_Slim, frozen=True):
+    items: list[DownwardAPIFile] | None = None
+    default_mode: int | None = None
+
+
+class ServiceAccountTokenProjection(_Slim, frozen=True):
+    path: str
+    audience: str | None = None
+    expiration_seconds: int | None = None
+
+
+class ObjectProjection(_Slim, frozen=True):
+    """configMap and secret in a projected volume."""
+
+    name: str = ""
+    items: list[KeyToPath] | None = None
+    optional: bool | None = None
+
+
+class VolumeProjection(_Slim, frozen=True):
+    """Exactly one is set; all None means a kind that we do not know."""
+
+    config_map: ObjectProjection | None = None
+    secret: ObjectProjection | None = None
+    downward_api: DownwardAPIVolumeSource | None = msgspec.field(name="downwardAPI", default=None)
+    service_account_token: ServiceAccountTokenProjection | None = None
+
+
 class ProjectedVolumeSource(_Slim, frozen=True):
-    sources: list[dict[str, Any]] | None = None
+    sources: list[VolumeProjection] | None = None
     default_mode: int | None = None
 
 
@@ -141,6 +176,11 @@ class Volume(_Slim, frozen=True):
     empty_dir: EmptyDirVolumeSource | None = None
     host_path: HostPathVolumeSource | None = None
     projected: ProjectedVolumeSource | None = None
+    downward_api: DownwardAPIVolumeSource | None = msgspec.field(name="downwardAPI", default=None)
+
+
+class ReadinessGate(_Slim, frozen=True):
+    condition_type: str
 
 
 class PodSpec(_Slim, frozen=True):
@@ -153,6 +193,7 @@ class PodSpec(_Slim, frozen=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
+    readiness_gates: list[ReadinessGate] | None = None
 
 
 class Pod(_Slim, frozen=True):
@@ -190,6 +231,18 @@ class Pod(_Slim, frozen=True):
 
 
 JOB_ID_ANNOTATION = "JobID"
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A pod as it came: what we read of it, and the whole object."""
+
+    pod: Pod
+    raw: bytes
+
+
+def seen(data: bytes) -> Seen:
+    """Raises msgspec.MsgspecError for what is no pod."""
+    return Seen(pod=msgspec.json.decode(data, type=Pod), raw=data)
 
 
 def skeleton(pod: Pod) -> Pod:

@@ -1,6 +1,6 @@
 """Desired (Kubernetes) x known (cache) -> what to do. Pure; half a plan applied and planned again is harmless."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -18,13 +18,22 @@ class Plan(msgspec.Struct, frozen=True):
     forget: list[PodUID]
 
 
-def plan_announcement(owner: Owner, known: Iterable[tuple[Pod, str | None]], records: Mapping[PodUID, Record]) -> Plan:
-    """What one owner's complete pod list means for the records. Records of other owners are not touched."""
+def plan_announcement(
+    owner: Owner,
+    known: Iterable[tuple[Pod, str | None]],
+    records: Mapping[PodUID, Record],
+    *,
+    told: Collection[PodUID],
+) -> Plan:
+    """What one owner's complete pod list means for the records; other owners' are not touched.
+
+    `told` are the records that the owner had been told before it made the list: only of these is absence a proof.
+    """
     pods = {PodUID(pod.uid): (pod, job_id) for pod, job_id in known}
     adopt = [
         (pod, JobID(job_id)) for uid, (pod, job_id) in pods.items() if job_id and _lacks_job(records.get(uid), owner)
     ]
-    gone = [record for uid, record in records.items() if record.owner == owner and uid not in pods]
+    gone = [records[uid] for uid in told if uid not in pods and uid in records and records[uid].owner == owner]
     return Plan(
         adopt=adopt,
         delete=[record.pod_uid for record in gone if not _is_over(record)],

@@ -67,7 +67,7 @@ class ContainerStatus(_Slim, frozen=True, omit_defaults=False):
         return self.state is not None and self.state != ContainerState()
 
 
-class Condition(_Slim, frozen=True):
+class Condition(_Slim, frozen=True, omit_defaults=False):
     type: str
     status: str = "Unknown"
     reason: str | None = None
@@ -86,7 +86,9 @@ class PodStatus(_Slim, frozen=True):
     observed_generation: int | None = None
     start_time: str | None = None
     host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    host_ips: list[dict[str, str]] | None = msgspec.field(name="hostIPs", default=None)
     pod_ip: str | None = msgspec.field(name="podIP", default=None)
+    pod_ips: list[dict[str, str]] | None = msgspec.field(name="podIPs", default=None)
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

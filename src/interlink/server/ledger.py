@@ -74,6 +74,12 @@ class Ledger:
             found.append((self._told[uid], revisions[uid]))
         return found
 
+    def told_until(self, owner: Owner, epoch: str, revision: int) -> list[PodUID]:
+        """The records that an owner that has seen `revision` of `epoch` has been told as they are now."""
+        if epoch != self.epoch:
+            return []
+        return [uid for uid, number in self._revisions.get(owner, {}).items() if number <= revision]
+
     async def wait(self, owner: Owner, since: int, timeout_s: float) -> None:
         """Return when there is something to tell, at the latest after `timeout_s` seconds."""
         try:

@@ -89,7 +89,10 @@ class Service:
     async def announce(self, message: Announcement) -> AnnouncementAnswer:
         """Compare an owner's complete pod list with the records and apply the difference; idempotent."""
         plan = reconciling.plan_announcement(
-            message.owner, ((known.pod, known.job_id) for known in message.pods), self._ledger.newest()
+            message.owner,
+            ((known.pod, known.job_id) for known in message.pods),
+            self._ledger.newest(),
+            told=self._ledger.told_until(message.owner, message.epoch, message.revision),
         )
         with step("server.adopt"):
             await self._adopt(message.owner, plan)

@@ -168,10 +168,16 @@ class KnownPod(_Wire, frozen=True):
 
 
 class Announcement(_Wire, frozen=True):
-    """The complete list of one owner's pods; what is missing in it is gone from Kubernetes."""
+    """The complete list of one owner's pods, made after it had been told the changes up to `revision` of `epoch`.
+
+    A pod that it had been told and does not list is gone from Kubernetes. What is newer than `revision` proves
+    nothing: its create may have been sent after the list was made.
+    """
 
     owner: Owner
     pods: list[KnownPod]
+    epoch: str
+    revision: int
 
 
 class AnnouncementAnswer(_Wire, frozen=True):

@@ -1,0 +1,130 @@
+"""The virtual kubelet, put together: Kubernetes on one side, the interLink server on the other."""
+
+import msgspec
+import structlog
+
+from interlink.aio.supervising import run_repeatedly
+from interlink.apps import lifecycle
+from interlink.kube import credentials, paths
+from interlink.kube.client import KubeClient
+from interlink.kube.errors import KubeError
+from interlink.kubelet import certificates, nodes
+from interlink.kubelet.endpoint import routes
+from interlink.kubelet.nodes import NodeKeeper, Site
+from interlink.kubelet.podloop import PodLoop
+from interlink.kubelet.remote import Remote
+from interlink.kubelet.settings import KubeletSettings
+from interlink.kubelet.sources import KubeSource
+from interlink.model import ids
+from interlink.model.errors import ConfigurationError
+from interlink.model.phases import Place
+from interlink.model.pods import Pod
+from interlink.sdk import hosting
+from interlink.sdk.addresses import Address
+from interlink.sdk.errors import SDKError
+from interlink.sdk.transport import Link
+from interlink.wire import messages
+from interlink.wire.messages import PingAnswer
+
+log = structlog.get_logger(__name__)
+
+_ANNOUNCE_S = 60.0
+_PING_S = 10.0
+
+
+async def run(settings: KubeletSettings) -> None:
+    """Be the node until SIGTERM or SIGINT. Raises ConfigurationError."""
+    async with KubeClient(credentials.load(settings.kubeconfig)) as client:
+        owner = ids.owner(await _cluster_id(client, settings), settings.node_name)
+        link = Link(
+            settings.server,
+            peer="interLink server",
+            token_file=settings.token_file,
+            headers={messages.CLUSTER_HEADER: owner.cluster},
+        )
+        try:
+            await _run(settings, client, Remote(link, owner))
+        finally:
+            await link.close()
+
+
+async def _run(settings: KubeletSettings, client: KubeClient, remote: Remote) -> None:
+    loop = PodLoop(
+        client,
+        remote,
+        KubeSource(client),
+        place=Place(host_ip=settings.node_ip, pod_ip=settings.node_ip),
+        pods_path=paths.PODS,
+        pods_params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
+        concurrent_creates=settings.concurrent_creates,
+    )
+    heart = _Heart(NodeKeeper(client, settings), remote)
+
+    def find_pod(namespace: str, name: str) -> Pod | None:
+        found = (s.pod for s in loop.pods() if s.pod.metadata.name == name and s.pod.metadata.namespace == namespace)
+        return next(found, None)
+
+    def problems() -> list[str]:
+        waiting = [] if loop.reflector.synced.is_set() else ["the pod list has not been read yet"]
+        return waiting + ([heart.site.trouble] if heart.site.trouble else [])
+
+    address = Address(scheme="https", host=settings.listen_host, port=settings.listen_port)
+    app = routes.application(remote, find_pod, problems)
+    async with hosting.serving(app, address, tls=certificates.server_context(settings)):
+        log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
+        await lifecycle.until_stopped(
+            loop.reflector.run(),
+            loop.run(),
+            run_repeatedly("jobs", loop.follow_jobs, on_failure=lifecycle.log_trouble),
+            run_repeatedly("announce", loop.jobs.announce, on_failure=lifecycle.log_trouble, pause_s=_ANNOUNCE_S),
+            run_repeatedly("node", heart.beat, on_failure=lifecycle.log_trouble, pause_s=_PING_S),
+            run_repeatedly("lease", heart.renew, on_failure=lifecycle.log_trouble, pause_s=nodes.LEASE_RENEWAL_S),
+        )
+
+
+class _Heart:
+    """The node's own life: what the site says of itself, told to Kubernetes."""
+
+    def __init__(self, keeper: NodeKeeper, remote: Remote) -> None:
+        self.site = Site()
+        self._keeper = keeper
+        self._remote = remote
+
+    async def beat(self) -> None:
+        try:
+            self.site = Site(resources=_resources(await self._remote.ping()))
+        except SDKError as error:
+            self.site = msgspec.structs.replace(self.site, trouble=str(error))
+        await self._keeper.report(self.site)
+
+    async def renew(self) -> None:
+        await self._keeper.renew_lease()
+
+
+def _resources(answer: PingAnswer) -> dict[str, str]:
+    """What the plugin offers, by resource name; nothing it does not mention."""
+    offered = answer.resources
+    if offered is None:
+        return {}
+    named = {"cpu": offered.cpu, "memory": offered.memory, "pods": offered.pods}
+    accelerators = {item.resource_type: item.available for item in offered.accelerators or []}
+    return {name: amount for name, amount in named.items() if amount} | accelerators
+
+
+class _Meta(msgspec.Struct):
+    uid: str
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _Meta
+
+
+async def _cluster_id(client: KubeClient, settings: KubeletSettings) -> str:
+    """The configured name, else the UID of the namespace kube-system, which lives as long as the cluster."""
+    if settings.cluster_id:
+        return settings.cluster_id
+    try:
+        answer = await client.get(paths.namespace("kube-system"))
+    except KubeError as error:
+        raise ConfigurationError(f"cannot learn the cluster's identity: {error}; set ClusterID instead") from error
+    return msgspec.json.decode(answer, type=_Namespace).metadata.uid.split("-", maxsplit=1)[0]

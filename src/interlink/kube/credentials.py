@@ -1,0 +1,125 @@
+"""Where the Kubernetes API is and as whom we speak to it; kubeconfig files are read by lightkube.
+
+Inside a cluster the service account's token file is read anew when it may have been rotated; outside, a kubeconfig
+with client certificates, a token or an exec plug-in.
+"""
+
+import asyncio
+import base64
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.config.models import Cluster, User, UserExec
+from lightkube.core.exceptions import ConfigError
+
+from interlink.model.errors import ConfigurationError
+
+_TOKEN_LIFE_S = 60.0
+
+
+class Credentials:
+    """`server` and `tls` for the connection, `headers` for each request."""
+
+    def __init__(self, server: str, tls: ssl.SSLContext | None, user: User | None) -> None:
+        self.server = server.rstrip("/")
+        self.tls = tls
+        self._user = user or User()
+        self._token = ""
+        self._read_again_at = 0.0
+
+    async def headers(self) -> Mapping[str, str]:
+        if self._user.username and self._user.password:
+            pair = base64.b64encode(f"{self._user.username}:{self._user.password}".encode()).decode()
+            return {"Authorization": f"Basic {pair}"}
+        token = await self._current_token()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def forget_token(self) -> None:
+        """After a 401: the next request reads it anew."""
+        self._read_again_at = 0.0
+
+    async def _current_token(self) -> str:
+        if time.monotonic() >= self._read_again_at:
+            self._token = await self._read_token()
+            self._read_again_at = time.monotonic() + _TOKEN_LIFE_S
+        return self._token
+
+    async def _read_token(self) -> str:
+        if self._user.token_file:
+            return Path(self._user.token_file).read_text().strip()
+        if self._user.token:
+            return self._user.token
+        return await _run_exec(self._user.exec) if self._user.exec else ""
+
+
+class _ExecStatus(msgspec.Struct):
+    token: str = ""
+
+
+class _ExecCredential(msgspec.Struct):
+    status: _ExecStatus
+
+
+async def _run_exec(command: UserExec) -> str:
+    environment = os.environ | {variable.name: variable.value for variable in command.env or []}
+    process = await asyncio.create_subprocess_exec(
+        command.command, *(command.args or []), env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        output, _ = await process.communicate()
+    if process.returncode != 0:
+        raise ConfigurationError(f"kubeconfig: the exec plug-in {command.command} ended with {process.returncode}")
+    return msgspec.json.decode(output, type=_ExecCredential).status.token
+
+
+def load(kubeconfig: Path | None) -> Credentials:
+    """From a kubeconfig file, else from the pod's service account. Raises ConfigurationError."""
+    try:
+        config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_service_account()
+        single = config.get()
+    except (ConfigError, KeyError, msgspec.MsgspecError, OSError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration (set KUBECONFIG outside)"
+        raise ConfigurationError(f"{where}: {error}") from error
+    if single is None:
+        raise ConfigurationError(f"kubeconfig {kubeconfig}: no current-context")
+    return Credentials(single.cluster.server, _tls(single), single.user)
+
+
+def _tls(config: SingleConfig) -> ssl.SSLContext | None:
+    if not config.cluster.server.startswith("https:"):
+        return None
+    context = _trusting(config.cluster, config)
+    if config.user is not None:
+        _load_client_certificate(context, config.user, config)
+    return context
+
+
+def _trusting(cluster: Cluster, config: SingleConfig) -> ssl.SSLContext:
+    if cluster.insecure:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    if cluster.certificate_auth_data:
+        return ssl.create_default_context(cadata=base64.b64decode(cluster.certificate_auth_data).decode())
+    authority = cluster.certificate_auth
+    return ssl.create_default_context(cafile=str(config.abs_file(authority)) if authority else None)
+
+
+def _load_client_certificate(context: ssl.SSLContext, user: User, config: SingleConfig) -> None:
+    """The ssl module reads certificates from files only, so embedded ones pass through private temporary files."""
+    if user.client_cert_data and user.client_key_data:
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = Path(folder) / "cert", Path(folder) / "key"
+            certificate.write_bytes(base64.b64decode(user.client_cert_data))
+            key.touch(mode=0o600)
+            key.write_bytes(base64.b64decode(user.client_key_data))
+            context.load_cert_chain(certificate, key)
+    elif user.client_cert and user.client_key:
+        context.load_cert_chain(config.abs_file(user.client_cert), config.abs_file(user.client_key))

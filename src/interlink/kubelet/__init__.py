@@ -1,0 +1,1 @@
+"""The virtual kubelet: a node of Kubernetes whose pods run elsewhere."""

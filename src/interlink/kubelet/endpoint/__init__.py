@@ -1,0 +1,1 @@
+"""The HTTPS endpoint on the node's port."""

@@ -1,0 +1,83 @@
+"""A pod's create request: its environment as plain values, its volumes' data beside it."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from interlink.kubelet.errors import MissingInput
+from interlink.kubelet.inputs import environment, projections
+from interlink.kubelet.inputs.fields import Surroundings
+from interlink.kubelet.inputs.objects import Objects, Source
+from interlink.model.pods import Container, Pod, Seen, Volume
+from interlink.wire.messages import PodCreateRequest
+
+
+async def resolve(seen: Seen, source: Source, surroundings: Surroundings) -> PodCreateRequest:
+    """Raises MissingInput while something that the pod needs is not there, Unsupported for what never will be."""
+    pod = seen.pod
+    objects = Objects(source, pod)
+    volumes = pod.spec.volumes or []
+    return PodCreateRequest(
+        pod=Raw(await _resolved_pod(seen, objects, surroundings)),
+        configmaps=await _objects(volumes, objects, kind="ConfigMap"),
+        secrets=await _objects(volumes, objects, kind="Secret"),
+        projectedvolumesmaps=[
+            Raw(await projections.projected(volume, pod, objects, surroundings))
+            for volume in volumes
+            if volume.projected is not None or volume.downward_api is not None
+        ],
+    )
+
+
+async def _objects(volumes: list[Volume], objects: Objects, *, kind: str) -> list[Raw]:
+    found: dict[str, Raw] = {}
+    for volume in volumes:
+        if kind == "ConfigMap" and volume.config_map is not None:
+            name, is_optional = volume.config_map.name, bool(volume.config_map.optional)
+            data = await objects.config_map(name)
+        elif kind == "Secret" and volume.secret is not None:
+            name, is_optional = volume.secret.secret_name, bool(volume.secret.optional)
+            data = await objects.secret(name)
+        else:
+            continue
+        if data is not None:
+            found[name] = Raw(data)
+        elif not is_optional:
+            raise MissingInput(f"volume {volume.name!r}: {kind.lower()} {name!r} not found")
+    return list(found.values())
+
+
+async def _resolved_pod(seen: Seen, objects: Objects, surroundings: Surroundings) -> bytes:
+    """The pod as it came, but for the parts that only Kubernetes can resolve."""
+    document: dict[str, Any] = msgspec.json.decode(seen.raw)
+    document["metadata"].pop("managedFields", None)
+    spec = document["spec"]
+    for key, containers in (
+        ("initContainers", seen.pod.spec.init_containers),
+        ("containers", seen.pod.spec.containers),
+    ):
+        for entry, container in zip(spec.get(key) or [], containers or [], strict=True):
+            await _resolve_container(entry, container, seen.pod, objects, surroundings)
+    for entry in spec.get("volumes") or []:
+        _as_projected(entry)
+    return msgspec.json.encode(document)
+
+
+async def _resolve_container(
+    entry: dict[str, Any], container: Container, pod: Pod, objects: Objects, surroundings: Surroundings
+) -> None:
+    values = await environment.resolve(container, pod, objects, surroundings)
+    entry.pop("envFrom", None)
+    entry["env"] = [{"name": name, "value": value} for name, value in values.items()]
+    for key in ("command", "args"):
+        if entry.get(key):
+            entry[key] = [environment.expand(text, values) for text in entry[key]]
+
+
+def _as_projected(volume: dict[str, Any]) -> None:
+    """A downward API volume travels as a projected one: the contract has no other place for its files."""
+    downward = volume.pop("downwardAPI", None)
+    if downward is not None:
+        mode = downward.pop("defaultMode", None)
+        volume["projected"] = {"sources": [{"downwardAPI": downward}], "defaultMode": mode}

@@ -1,0 +1,214 @@
+"""For each pod: look, plan, act. The plan is pure; what it needs is what Kubernetes and the server last said."""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+import structlog
+
+from interlink.aio.failpoints import step
+from interlink.kube.client import KubeClient
+from interlink.kube.errors import Conflict, NotFound
+from interlink.kube.reflecting import Reflector
+from interlink.kubelet import planning
+from interlink.kubelet.errors import KubeletError, MissingInput, Unsupported
+from interlink.kubelet.inputs import resolving
+from interlink.kubelet.inputs.fields import Surroundings
+from interlink.kubelet.inputs.objects import Source
+from interlink.kubelet.jobs import Jobs
+from interlink.kubelet.planning import Action, Known
+from interlink.kubelet.publishing import Publisher
+from interlink.kubelet.remote import Remote
+from interlink.kubelet.workqueue import WorkQueue
+from interlink.model import statuses
+from interlink.model.ids import JobID
+from interlink.model.phases import JobView, Place
+from interlink.model.pods import Pod, Seen
+from interlink.model.statuses import ContainerStatus, Waiting
+from interlink.sdk.errors import Refused, Rejected, SDKError
+from interlink.wire.messages import Change
+
+log = structlog.get_logger(__name__)
+
+_WORKERS = 32
+
+
+class _Retry(Exception):
+    """The pod could not be brought further; its state says why."""
+
+
+class PodLoop:
+    def __init__(
+        self,
+        client: KubeClient,
+        remote: Remote,
+        source: Source,
+        *,
+        place: Place,
+        pods_path: str,
+        pods_params: dict[str, str],
+        concurrent_creates: int,
+    ) -> None:
+        self.reflector = Reflector(client, pods_path, pods_params, self._on_pod)
+        self.jobs = Jobs(remote, self._pods, self._on_jobs)
+        self._remote = remote
+        self._source = source
+        self._place = place
+        self._publisher = Publisher(client, self.reflector, place)
+        self._gone: dict[str, Seen] = {}
+        self._asked_grace: dict[str, int] = {}
+        self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
+        self._creates = WorkQueue(self._create, self._on_failure, workers=concurrent_creates)
+
+    async def run(self) -> None:
+        """Work on pods from the first complete list; nothing is created before the server knows all of ours."""
+        await self.reflector.synced.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run(), name="pods")
+            group.create_task(self._creates.run(), name="creates")
+
+    async def follow_jobs(self) -> None:
+        """One round of learning what the server says. Raises the errors of the SDK; repeat it."""
+        await self.reflector.synced.wait()
+        await self.jobs.follow()
+
+    def pods(self) -> list[Seen]:
+        return list(self.reflector.pods.values())
+
+    def _pods(self) -> Iterable[Pod]:
+        return [seen.pod for seen in self.reflector.pods.values()]
+
+    def _on_pod(self, seen: Seen, is_gone: bool) -> None:
+        if is_gone:
+            self._gone[seen.pod.uid] = seen
+        self._queue.add(seen.pod.uid)
+
+    def _on_jobs(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self._queue.add(uid)
+
+    def _on_failure(self, uid: str, error: Exception) -> None:
+        seen = self.reflector.pods.get(uid) or self._gone.get(uid)
+        is_expected = isinstance(error, _Retry | SDKError | KubeletError | Conflict | NotFound)
+        log.warning(
+            "pod.delayed",
+            pod=seen.pod.full_name if seen else None,
+            pod_uid=uid,
+            error=str(error) or repr(error),
+            exc_info=None if is_expected else error,
+        )
+
+    async def _handle(self, uid: str) -> None:
+        present = self.reflector.pods.get(uid)
+        seen = present or self._gone.get(uid)
+        if seen is None:
+            return
+        change = self.jobs.changes.get(uid)
+        try:
+            await self._act(self._plan(uid, seen), seen, change)
+        except NotFound:
+            log.info("pod.vanished", pod=seen.pod.full_name, pod_uid=uid)
+        if present is None:
+            self._forget(uid)
+
+    async def _act(self, action: Action, seen: Seen, change: Change | None) -> None:
+        match action:
+            case Action.CREATE:
+                self._creates.add(seen.pod.uid)
+            case Action.PUBLISH:
+                assert change is not None
+                await self._publish(seen.pod, change)
+            case Action.ASK_DELETE:
+                await self._ask_delete(seen.pod)
+            case Action.REMOVE:
+                assert change is not None
+                await self._publish(seen.pod, change)
+                await self._publisher.remove(seen.pod)
+            case Action.NOTHING:
+                pass
+
+    def _plan(self, uid: str, seen: Seen) -> Action:
+        return planning.plan(
+            seen.pod,
+            _known(self.jobs.changes.get(uid)),
+            is_gone=uid not in self.reflector.pods,
+            asked_grace_s=self._asked_grace.get(uid),
+        )
+
+    async def _create(self, uid: str) -> None:
+        """Creates have workers of their own, so that slow ones delay no status and no deletion."""
+        await self.jobs.adopted.wait()
+        seen = self.reflector.pods.get(uid)
+        if seen is None or self._plan(uid, seen) is not Action.CREATE:
+            return
+        try:
+            job_id = await self._submit(seen)
+        except (Rejected, Unsupported) as error:
+            await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
+        except MissingInput as error:
+            await self._wait(seen.pod, "CreateContainerConfigError", error)
+        except Refused as error:
+            await self._wait(seen.pod, "JobRefused", error)
+        except SDKError as error:
+            await self._wait(seen.pod, "SiteUnreachable", error)
+        else:
+            log.info("pod.created", pod=seen.pod.full_name, pod_uid=uid, job_id=job_id)
+            await self._publisher.publish(seen.pod, JobView(), job_id)
+
+    async def _submit(self, seen: Seen) -> JobID:
+        with step("vk.inputs"):
+            surroundings = Surroundings(host_ip=self._place.host_ip, pod_ip=self._place.pod_ip)
+            request = await resolving.resolve(seen, self._source, surroundings)
+        with step("vk.create"):
+            return await self._remote.create(request, seen.pod)
+
+    async def _wait(self, pod: Pod, reason: str, error: Exception) -> None:
+        """The pod says why it waits; then it is tried again."""
+        await self._publisher.publish(pod, JobView(waiting=Waiting(reason=reason, message=str(error))), None)
+        raise _Retry(f"{reason}: {error}") from error
+
+    async def _ask_delete(self, pod: Pod) -> None:
+        with step("vk.delete"):
+            await self._remote.delete(pod)
+        self._asked_grace[pod.uid] = pod.grace_s
+        log.info("pod.deleting", pod=pod.full_name, pod_uid=pod.uid, grace_s=pod.grace_s)
+        self._queue.add(pod.uid)
+
+    async def _publish(self, pod: Pod, change: Change) -> None:
+        await self._publisher.publish(pod, _view(change), JobID(change.status.job_id) if change.status.job_id else None)
+
+    def _forget(self, uid: str) -> None:
+        """The pod has left Kubernetes and the server has its tombstone."""
+        for table in (self._gone, self._asked_grace, self.jobs.changes):
+            table.pop(uid, None)
+
+
+def _known(change: Change | None) -> Known | None:
+    if change is None:
+        return None
+    return Known(
+        has_job=bool(change.status.job_id),
+        has_ended=change.has_ended,
+        is_deleting=change.is_deleting,
+        is_rejected=change.rejected is not None,
+    )
+
+
+def _view(change: Change) -> JobView:
+    return JobView(
+        containers=_readable(change.status.containers),
+        init_containers=_readable(change.status.init_containers),
+        has_ended=change.has_ended,
+        rejected=change.rejected,
+    )
+
+
+def _readable(raws: Iterable[msgspec.Raw] | None) -> list[ContainerStatus]:
+    """An entry that is no container status says nothing."""
+    found = []
+    for raw in raws or []:
+        try:
+            found.append(statuses.read(raw))
+        except msgspec.MsgspecError as error:
+            log.warning("status.unreadable", error=str(error))
+    return found

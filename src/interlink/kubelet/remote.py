@@ -1,0 +1,89 @@
+"""The virtual kubelet's side of the interLink server."""
+
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from typing import TypeVar
+
+from interlink.model.ids import JobID, Owner
+from interlink.model.pods import Pod, skeleton
+from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S, read_ping
+from interlink.sdk.errors import OutcomeUnknown
+from interlink.sdk.transport import Link
+from interlink.wire import codec, messages
+from interlink.wire.messages import (
+    Announcement,
+    AnnouncementAnswer,
+    Changes,
+    ChangesRequest,
+    CreateAnswer,
+    KnownPod,
+    LogRequest,
+    PingAnswer,
+    PodCreateRequest,
+)
+
+M = TypeVar("M")
+
+
+class Remote:
+    """Errors are those of `interlink.sdk.errors`; every call is bounded in time."""
+
+    def __init__(self, link: Link, owner: Owner) -> None:
+        self._link = link
+        self._owner = owner
+        self._numbers = itertools.count(1)
+
+    async def create(self, request: PodCreateRequest, pod: Pod) -> JobID:
+        """Idempotent: repeat it until the answer is definitive."""
+        body = await self._call("POST", "/create", codec.encode(request), "CreatePod", timeout_s=CREATE_TIMEOUT_S + 10)
+        answer = _read(body, CreateAnswer)
+        if answer.pod_uid not in ("", pod.uid) or not answer.job_id:
+            raise OutcomeUnknown(f"the server's answer to /create is for {answer.pod_uid!r}, id {answer.job_id!r}")
+        return JobID(answer.job_id)
+
+    async def delete(self, pod: Pod) -> None:
+        """Idempotent. Returns when the deletion is durable at the server; the job may still be ending."""
+        await self._call("DELETE", "/delete", codec.encode(pod), "DeletePod")
+
+    async def announce(self, pods: Sequence[Pod], *, epoch: str, revision: int) -> AnnouncementAnswer:
+        """Tell the complete list of the node's pods, made after the changes up to `revision` had been told.
+
+        The server adopts those that it does not know, and deletes what we had been told and is not in the list.
+        """
+        known = [KnownPod(pod=skeleton(pod), job_id=pod.job_id) for pod in pods]
+        message = Announcement(owner=self._owner, pods=known, epoch=epoch, revision=revision)
+        return _read(
+            await self._call("POST", messages.ANNOUNCE, codec.encode(message), "Announce", timeout_s=120),
+            AnnouncementAnswer,
+        )
+
+    async def changes(self, epoch: str, since: int, *, wait_s: float) -> Changes:
+        message = ChangesRequest(owner=self._owner, epoch=epoch, since=since, wait_s=wait_s)
+        body = await self._call(
+            "POST", messages.CHANGES, codec.encode(message), "GetStatus", timeout_s=wait_s + CALL_TIMEOUT_S
+        )
+        return _read(body, Changes)
+
+    @contextlib.asynccontextmanager
+    async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._link.stream("GET", "/getLogs", codec.encode(request), session=self._session("GetLogs")) as log:
+            yield log
+
+    async def ping(self) -> PingAnswer:
+        return read_ping(await self._call("POST", "/pinglink", None, "PingInterLink"))
+
+    async def _call(
+        self, method: str, path: str, body: bytes | None, what: str, *, timeout_s: float = CALL_TIMEOUT_S
+    ) -> bytes:
+        return await self._link.call(method, path, body, timeout_s=timeout_s, session=self._session(what))
+
+    def _session(self, what: str) -> str:
+        return f"{what}#{next(self._numbers)}"
+
+
+def _read(body: bytes, kind: type[M]) -> M:
+    try:
+        return codec.decode_one(body, kind)
+    except codec.InvalidMessage as error:
+        raise OutcomeUnknown(f"the server's answer cannot be read: {error}") from error

@@ -1,0 +1,120 @@
+"""The virtual kubelet's configuration file and environment, with the keys of the existing one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from interlink.model import configuration
+from interlink.model.errors import ConfigurationError
+from interlink.sdk import addresses
+from interlink.sdk.addresses import Address
+
+
+class AcceleratorSetting(msgspec.Struct, frozen=True, rename="pascal"):
+    resource_type: str
+    model: str = ""
+    available: str | int = "0"
+
+
+class ResourcesSetting(msgspec.Struct, frozen=True, rename="pascal"):
+    cpu: str | int = msgspec.field(name="CPU", default="100")
+    memory: str | int = "3000G"
+    pods: str | int = "10000"
+    accelerators: list[AcceleratorSetting] | None = None
+
+
+class TaintSetting(msgspec.Struct, frozen=True, rename="pascal"):
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
+    """The file that `--config` or CONFIGPATH names. Intervals are in seconds."""
+
+    interlink_url: str = msgspec.field(name="InterlinkURL", default="")
+    interlink_port: str | int = ""
+    vk_token_file: str = msgspec.field(name="VKTokenFile", default="")
+    resources: ResourcesSetting = ResourcesSetting()
+    node_labels: list[str] | None = None
+    node_taints: list[TaintSetting] | None = None
+    kubelet_cert_file: str = ""
+    kubelet_key_file: str = ""
+    cluster_id: str = msgspec.field(name="ClusterID", default="")
+    concurrent_creates: int = 32
+    verbose_logging: bool = False
+    errors_only_logging: bool = False
+
+
+class KubeletSettings(msgspec.Struct, frozen=True):
+    """`kubeconfig` None: the service account of the pod that we run in. `cluster_id` empty: from the cluster."""
+
+    node_name: str
+    server: Address
+    token_file: Path | None
+    kubeconfig: Path | None
+    listen_host: str
+    listen_port: int
+    node_ip: str
+    certificate: tuple[Path, Path] | None
+    cluster_id: str
+    resources: dict[str, str]
+    labels: dict[str, str]
+    taints: list[TaintSetting]
+    concurrent_creates: int
+    log_level: str
+    unknown_keys: list[str]
+
+
+def load(text: str, environment: Mapping[str, str], *, source: str, node_name: str) -> KubeletSettings:
+    """Raises ConfigurationError naming the key or variable."""
+    file, unknown = configuration.parse(text, KubeletFile, source=source)
+    if not node_name:
+        raise ConfigurationError("the node needs a name: give --node-name or set NODENAME")
+    if not file.interlink_url:
+        raise ConfigurationError(f"{source}: InterlinkURL: missing; set it to unix:///path or http://host")
+    if file.concurrent_creates < 1:
+        raise ConfigurationError(f"{source}: ConcurrentCreates: must be at least 1")
+    kubeconfig = environment.get("KUBECONFIG")
+    return KubeletSettings(
+        node_name=node_name,
+        server=addresses.parse(file.interlink_url, file.interlink_port, key=f"{source}: InterlinkURL"),
+        token_file=Path(file.vk_token_file) if file.vk_token_file else None,
+        kubeconfig=Path(kubeconfig) if kubeconfig else None,
+        listen_host=environment.get("KUBELET_URL") or "0.0.0.0",  # noqa: S104 -- the API server must reach it
+        listen_port=_port(environment.get("KUBELET_PORT") or "5820"),
+        node_ip=environment.get("POD_IP") or "127.0.0.1",
+        certificate=_certificate(file, source),
+        cluster_id=file.cluster_id,
+        resources=_resources(file.resources),
+        labels=_labels(file.node_labels or [], source),
+        taints=file.node_taints or [],
+        concurrent_creates=file.concurrent_creates,
+        log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
+        unknown_keys=unknown,
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise ConfigurationError(f"KUBELET_PORT: {text!r} must be a number from 0 to 65535")
+    return int(text)
+
+
+def _certificate(file: KubeletFile, source: str) -> tuple[Path, Path] | None:
+    if bool(file.kubelet_cert_file) != bool(file.kubelet_key_file):
+        raise ConfigurationError(f"{source}: KubeletCertFile and KubeletKeyFile must be set together")
+    return (Path(file.kubelet_cert_file), Path(file.kubelet_key_file)) if file.kubelet_cert_file else None
+
+
+def _resources(setting: ResourcesSetting) -> dict[str, str]:
+    accelerators = {item.resource_type: str(item.available) for item in setting.accelerators or []}
+    return {"cpu": str(setting.cpu), "memory": str(setting.memory), "pods": str(setting.pods)} | accelerators
+
+
+def _labels(pairs: list[str], source: str) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigurationError(f"{source}: NodeLabels: {pair!r} must be key=value")
+    return dict(pair.split("=", 1) for pair in pairs)

@@ -1,0 +1,250 @@
+"""The status of a pod that follows from the states of its job: one pure function, by the rules of a kubelet.
+
+`pod_status` starts from the status that Kubernetes has now: what it had to keep (start time, other owners' conditions,
+transition times, restart counts) is kept, so that an unchanged job gives an equal status and nothing has to be written.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from interlink.model import statuses
+from interlink.model.pods import Container, Pod
+from interlink.model.statuses import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    PodStatus,
+    Running,
+    Terminated,
+    Waiting,
+)
+
+
+class JobView(msgspec.Struct, frozen=True):
+    """What is known of a pod's job. `waiting`: why there is none yet; `rejected`: why there will be none."""
+
+    containers: Sequence[ContainerStatus] = ()
+    init_containers: Sequence[ContainerStatus] = ()
+    has_ended: bool = False
+    waiting: Waiting | None = None
+    rejected: str | None = None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The addresses that a pod of this node has."""
+
+    host_ip: str
+    pod_ip: str
+
+
+def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus:
+    """The status that the pod should have. A terminal phase is returned as it is."""
+    if pod.is_terminal:
+        return pod.status
+    init = _all_of(pod.spec.init_containers, job.init_containers, pod.status.init_container_statuses, job, is_init=True)
+    main = _all_of(pod.spec.containers, job.containers, pod.status.container_statuses, job, is_init=False)
+    phase = _phase(pod, main, init, job)
+    if job.has_ended and phase != "Pending":
+        main = [_settled(status, pod, now) for status in main]
+    status = PodStatus(
+        phase=phase,
+        reason="JobRejected" if job.rejected is not None else _reason(main, phase),
+        message=job.rejected,
+        observed_generation=pod.metadata.generation,
+        start_time=pod.status.start_time or _rfc3339(now),
+        host_ip=place.host_ip,
+        host_ips=[{"ip": place.host_ip}],
+        pod_ip=pod.status.pod_ip or place.pod_ip,
+        pod_ips=[{"ip": pod.status.pod_ip or place.pod_ip}],
+        container_statuses=sorted(main, key=lambda s: s.name),
+        init_container_statuses=init or None,
+    )
+    return msgspec.structs.replace(status, conditions=_conditions(pod, status, now))
+
+
+# --- container states ------------------------------------------------------------------------------------------------
+
+
+def _all_of(
+    specs: Sequence[Container] | None,
+    reported: Sequence[ContainerStatus],
+    present: Sequence[ContainerStatus] | None,
+    job: JobView,
+    *,
+    is_init: bool,
+) -> list[ContainerStatus]:
+    """One status for each container of the spec, in its order."""
+    by_name = {status.name: status for status in reported if status.says_something}
+    known = {status.name: status for status in present or []}
+    default = job.waiting or Waiting(
+        reason="ContainerCreating" if is_init or not job.init_containers else "PodInitializing"
+    )
+    return [
+        _normalised(spec, by_name.get(spec.name), known.get(spec.name), default, is_init=is_init)
+        for spec in specs or []
+    ]
+
+
+def _normalised(
+    spec: Container, status: ContainerStatus | None, known: ContainerStatus | None, default: Waiting, *, is_init: bool
+) -> ContainerStatus:
+    """In the form in which Kubernetes keeps it: whole seconds, no nulls."""
+    if status is None:
+        status = ContainerStatus(name=spec.name, state=ContainerState(waiting=default))
+    is_done_init = is_init and status.terminated is not None and status.terminated.exit_code == 0
+    restarts = max(status.restart_count or 0, (known.restart_count or 0) if known else 0)
+    return ContainerStatus(
+        name=spec.name,
+        image=status.image or spec.image,
+        image_id=status.image_id or "",
+        container_id=status.container_id,
+        state=_in_seconds(status.state),
+        last_state=_in_seconds(status.last_state),
+        ready=is_done_init or (status.running is not None and status.ready),
+        started=status.running is not None and status.started is not False,
+        restart_count=restarts,
+    )
+
+
+def _in_seconds(state: ContainerState | None) -> ContainerState:
+    if state is None:
+        return ContainerState()
+    if (running := state.running) is not None:
+        return ContainerState(running=Running(started_at=_whole(running.started_at)))
+    if (ended := state.terminated) is not None:
+        return ContainerState(
+            terminated=msgspec.structs.replace(
+                ended, started_at=_whole(ended.started_at), finished_at=_whole(ended.finished_at)
+            )
+        )
+    return state
+
+
+def _whole(moment: str | None) -> str | None:
+    """RFC 3339 with a resolution of one second, as the API server keeps times."""
+    if moment is None:
+        return None
+    try:
+        return _rfc3339(datetime.fromisoformat(moment))
+    except ValueError:
+        return None
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _settled(status: ContainerStatus, pod: Pod, now: datetime) -> ContainerStatus:
+    """A container that a finished job says nothing of cannot be found any more."""
+    is_waiting_for_init = status.waiting is not None and status.waiting.reason == "PodInitializing"
+    if status.terminated is not None or is_waiting_for_init:
+        return status
+    terminated = Terminated(
+        exit_code=137,
+        reason="ContainerStatusUnknown",
+        message="the job ended before the container could start",
+        started_at=pod.status.start_time or _rfc3339(now),
+        finished_at=_rfc3339(now),
+    )
+    return msgspec.structs.replace(status, state=ContainerState(terminated=terminated), ready=False, started=False)
+
+
+# --- phase -----------------------------------------------------------------------------------------------------------
+
+
+def _phase(pod: Pod, main: Sequence[ContainerStatus], init: Sequence[ContainerStatus], job: JobView) -> str:
+    if job.rejected is not None:
+        return "Failed"
+    if job.has_ended:
+        return "Succeeded" if statuses.is_success(main) else "Failed"
+    sidecars = {spec.name for spec in pod.spec.init_containers or [] if spec.is_sidecar}
+    if not all(_has_passed(status, is_sidecar=status.name in sidecars) for status in init):
+        return "Pending"
+    if any(status.waiting and status.last_state == ContainerState() for status in main):
+        return "Pending"
+    return "Running"
+
+
+def _has_passed(status: ContainerStatus, *, is_sidecar: bool) -> bool:
+    if is_sidecar:
+        return bool(status.started) or status.terminated is not None
+    return status.terminated is not None and status.terminated.exit_code == 0
+
+
+def _reason(main: Sequence[ContainerStatus], phase: str) -> str | None:
+    """A reason of the batch system that is not a container's own end is the pod's reason as well."""
+    if phase != "Failed":
+        return None
+    reasons = (status.terminated.reason for status in main if status.terminated)
+    return next((r for r in reasons if r not in (None, "Error", "Completed", "ContainerStatusUnknown")), None)
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+_OURS = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+
+
+def _conditions(pod: Pod, status: PodStatus, now: datetime) -> list[Condition]:
+    """Ours, with their transition times, after those of other owners, which are kept as they are."""
+    present = {condition.type: condition for condition in pod.status.conditions or []}
+    foreign = [condition for condition in present.values() if condition.type not in _OURS]
+    return [*foreign, *(_dated(condition, present, pod, now) for condition in _wanted(pod, status, present))]
+
+
+def _dated(condition: Condition, present: Mapping[str, Condition], pod: Pod, now: datetime) -> Condition:
+    before = present.get(condition.type)
+    is_flipped = before is None or before.status != condition.status
+    return msgspec.structs.replace(
+        condition,
+        last_transition_time=_rfc3339(now) if is_flipped or before is None else before.last_transition_time,
+        last_probe_time=before.last_probe_time if before else None,
+        observed_generation=pod.metadata.generation,
+    )
+
+
+def _wanted(pod: Pod, status: PodStatus, present: Mapping[str, Condition]) -> Iterable[Condition]:
+    main = status.container_statuses or []
+    init = status.init_container_statuses or []
+    has_started = any(s.running or s.terminated or s.restart_count for s in main)
+    yield Condition(type="PodScheduled", status="True")
+    yield _condition("PodReadyToStartContainers", is_true=has_started or any(s.running or s.terminated for s in init))
+    yield _initialized(pod, status.phase, init, has_started=has_started)
+    containers_ready = _containers_ready(status.phase, main)
+    yield containers_ready
+    yield _ready(pod, containers_ready, present)
+
+
+def _condition(kind: str, *, is_true: bool, reason: str | None = None, message: str | None = None) -> Condition:
+    if is_true:
+        return Condition(type=kind, status="True")
+    return Condition(type=kind, status="False", reason=reason, message=message)
+
+
+def _initialized(pod: Pod, phase: str, init: Sequence[ContainerStatus], *, has_started: bool) -> Condition:
+    if phase == "Succeeded":
+        return Condition(type="Initialized", status="True", reason="PodCompleted")
+    sidecars = {spec.name for spec in pod.spec.init_containers or [] if spec.is_sidecar}
+    open_ = [s.name for s in init if not _has_passed(s, is_sidecar=s.name in sidecars)]
+    is_true = has_started or not open_
+    message = f"containers with incomplete status: [{' '.join(open_)}]"
+    return _condition("Initialized", is_true=is_true, reason="ContainersNotInitialized", message=message)
+
+
+def _containers_ready(phase: str, main: Sequence[ContainerStatus]) -> Condition:
+    if phase in ("Succeeded", "Failed"):
+        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        return Condition(type="ContainersReady", status="False", reason=reason)
+    unready = [status.name for status in main if not status.ready]
+    message = f"containers with unready status: [{' '.join(unready)}]"
+    return _condition("ContainersReady", is_true=not unready, reason="ContainersNotReady", message=message)
+
+
+def _ready(pod: Pod, containers_ready: Condition, present: Mapping[str, Condition]) -> Condition:
+    if containers_ready.status != "True":
+        return msgspec.structs.replace(containers_ready, type="Ready")
+    gates = [gate.condition_type for gate in pod.spec.readiness_gates or []]
+    closed = [gate for gate in gates if gate not in present or present[gate].status != "True"]
+    message = f"corresponding condition of pod readiness gate does not exist or is not True: [{' '.join(closed)}]"
+    return _condition("Ready", is_true=not closed, reason="ReadinessGatesNotReady", message=message)

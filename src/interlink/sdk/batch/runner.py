@@ -1,0 +1,1487 @@
+#!/usr/bin/env python3
+"""The runner: what a job does on the machine where it lands.
+
+It owns the processes of one pod and the files they leave in the job directory: ``state.json`` (the job's own truth),
+``logs/<container>/<restart>.log`` (CRI format), ``claim-<attempt>`` and ``runner.lock``. It promises that
+
+- an attempt starts its programs at most once, however often the runner is launched (lock, then an atomic claim);
+- ``state.json`` is always complete and durable: it is replaced, never edited, and says "ended" only after every
+  process is gone and the secrets are removed;
+- a program gets its arguments and environment byte for byte and nothing of the runner's own;
+- no program outlives the runner, not even one that made itself a daemon and not even when the runner is killed.
+
+It leaves to others how a container is started (``argv`` is final), where images and volumes come from, and what a pod's
+status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
+nothing about; run it with ``python3 -I`` so that a payload's PYTHON* variables cannot reach it.
+
+    runner.py run JOBDIR                       run the job that JOBDIR/spec.json describes
+    runner.py enter MOUNTS.json -- COMMAND...  replace this process by COMMAND, which sees the given mounts
+"""
+
+import collections
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+TICK_S = 1.0  # how often the runner looks for JOBDIR/cancelled
+BACKOFF_BASE_S, BACKOFF_CAP_S, BACKOFF_RESET_S = 10, 300, 600
+MIN_GRACE_S = 2  # what a program keeps after its preStop hook has used up the grace period
+DRAIN_S = 1.0  # how long a stranger may hold a dead program's pipe open
+FINAL_SAVE_S = 60  # how long the last state is tried again, for example while the disk is full
+LOG_LINE_BYTES = 16 * 1024
+READ_BYTES = 64 * 1024
+MESSAGE_BYTES, MESSAGES_BYTES = 4096, 12 * 1024  # termination message: of one container, of the pod
+TAIL_BYTES, TAIL_LINES = 2048, 80
+START_FAILED, CANCELLED_EXIT = 128, 128 + signal.SIGTERM
+DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2)  # what users ask the batch system to send before the time limit
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) + FORWARDED
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE, MS_RELATIME = 1, 32, 4096, 16384, 1 << 19, 1 << 21
+MNT_DETACH = 2
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
+OLD_ROOT = "/.interlink-old-root"
+
+
+# Small tools
+
+
+def now_ns():
+    return time.time_ns() if hasattr(time, "time_ns") else int(time.time() * 1e9)
+
+
+def timestamp(digits=6):
+    """The time as RFC 3339 in UTC, with so many digits of a second."""
+    seconds, rest = divmod(now_ns(), 10**9)
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return "%s.%0*dZ" % (whole, digits, rest // 10 ** (9 - digits))
+
+
+def note(text):
+    """Tell the reader of the job's own output; never fatal."""
+    try:
+        os.write(2, ("interlink-runner: %s\n" % text).encode("utf-8", "replace"))
+    except OSError:
+        pass
+
+
+def to_bytes(text):
+    return text.encode("utf-8", "surrogateescape")
+
+
+def to_path(text):
+    """A path of a JSON file as Python wants it, also where its file system encoding is not UTF-8."""
+    return os.fsdecode(to_bytes(text)) if text else None
+
+
+def number(document, key, default):
+    value = document.get(key)
+    return default if value is None else value
+
+
+def read_json(path):
+    with open(path, "rb") as file:
+        return json.loads(file.read().decode("utf-8", "surrogateescape"))
+
+
+def explain(error):
+    """An error as words: what happened, and to which file."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error) or type(error).__name__
+    name = error.filename
+    name = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+    return "%s: %s" % (name, error.strerror) if name else error.strerror
+
+
+def write_all(fd, data):
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def fsync_directory(path):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot do this for a directory
+            raise
+    finally:
+        os.close(fd)
+
+
+def write_durably(path, data):
+    """Replace a file as a whole: after this returns, a crash of the machine does not undo it."""
+    temporary = path + ".tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    fsync_directory(os.path.dirname(path))
+
+
+def remove_tree(top):
+    if os.path.islink(top):
+        os.unlink(top)
+    for directory, directories, files in os.walk(top, topdown=False):
+        for name in files + directories:
+            path = os.path.join(directory, name)
+            is_directory = os.path.isdir(path) and not os.path.islink(path)
+            os.rmdir(path) if is_directory else os.unlink(path)
+    if os.path.isdir(top):
+        os.rmdir(top)
+
+
+def in_thread(name, target, *args):
+    thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+class Failpoints:
+    """Crash points for tests, from ``INTERLINK_FAILPOINTS="runner.start.before=kill@2,runner.state.after=delay:0.5"``."""
+
+    def __init__(self, text):
+        self._actions = dict(item.strip().partition("=")[::2] for item in text.split(",") if item.strip())
+        self._hits = collections.Counter()
+
+    def hit(self, name):
+        action, _, nth = self._actions.get(name, "").partition("@")
+        self._hits[name] += 1
+        if not action or (nth and self._hits[name] != int(nth)):
+            return
+        if action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if action.startswith("delay:"):
+            time.sleep(float(action[len("delay:") :]))
+
+
+FAILPOINTS = None
+
+
+def failpoint(name):
+    if FAILPOINTS is not None:
+        FAILPOINTS.hit(name)
+
+
+# Processes
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option, value):
+    LIBC.prctl(option, int(value), 0, 0, 0)
+
+
+class Children:
+    """Starts, collects and at the end kills every process of the job, also those that have lost their parents."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._awaited = set()  # pids that a thread waits for; all others are strays
+        self._runner_pid = os.getpid()
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    def start(self, argv, env, cwd, stdout, stderr):
+        """Start a program in a session of its own; the calling thread must live as long as the program."""
+        with self._lock:
+            popen = subprocess.Popen(
+                argv,
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                close_fds=True,
+                start_new_session=True,
+                preexec_fn=self._die_with_runner,
+            )
+            self._awaited.add(popen.pid)
+        return popen
+
+    def _die_with_runner(self):
+        # Runs between fork and exec in a copy of a threaded process: nothing here may take a lock.
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != self._runner_pid:
+            os._exit(CANCELLED_EXIT)
+
+    def collected(self, pid):
+        with self._lock:
+            self._awaited.discard(pid)
+
+    def reap_strays(self):
+        """Collect descendants whose parents are gone; never one that a thread waits for."""
+        if not self._lock.acquire(False):
+            return  # a program is being started: there is another tick
+        try:
+            self._reap_strays()
+        except ChildProcessError:
+            pass
+        finally:
+            self._lock.release()
+
+    def _reap_strays(self):
+        while True:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is None or found.si_pid in self._awaited:
+                return
+            os.waitpid(found.si_pid, 0)
+
+    def kill_all(self, within_s=5.0):
+        """Kill every descendant, also those that fork while being killed."""
+        give_up_at = time.monotonic() + within_s
+        while has_children() and time.monotonic() < give_up_at:
+            for pid in descendants(self._runner_pid):
+                send(os.kill, pid, signal.SIGKILL)
+            self.reap_strays()
+            time.sleep(0.005)
+
+
+def send(kill, pid, number):
+    """A signal to a process or group that may be gone or not ours any more."""
+    try:
+        kill(pid, number)
+    except OSError as error:
+        if error.errno not in (errno.ESRCH, errno.EPERM):
+            raise
+
+
+def has_children():
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def parents():
+    """The parent of every process of this machine."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as file:
+                    found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+def descendants(pid):
+    children = collections.defaultdict(list)
+    for child, parent in parents().items():
+        children[parent].append(child)
+    found = list(children[pid])
+    for child in found:
+        found.extend(children[child])
+    return found
+
+
+def oom_kills():
+    """How many processes of our control group the kernel has killed for memory; 0 where it does not say."""
+    try:
+        with open("/proc/self/cgroup") as file:
+            groups = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return 0
+    for number, controllers, path in groups:
+        if number == "0":
+            count = read_counter("/sys/fs/cgroup%s/memory.events" % path, "oom_kill")
+        elif controllers == "memory":
+            count = read_counter("/sys/fs/cgroup/memory%s/memory.oom_control" % path, "oom_kill")
+        else:
+            continue
+        if count is not None:
+            return count
+    return 0
+
+
+def read_counter(path, key):
+    try:
+        with open(path) as file:
+            return next((int(line.split()[1]) for line in file if line.split()[0] == key), None)
+    except OSError:
+        return None
+
+
+# Logs
+
+
+class LogFile:
+    """One run's log; every write reaches the file at once. Rotated by size when asked for."""
+
+    def __init__(self, path, max_bytes, max_files):
+        self._path, self._max_bytes, self._max_files = path, max_bytes, max(int(max_files), 1)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        self._open()
+
+    def _open(self):
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._size = os.fstat(self._fd).st_size
+
+    def write(self, data):
+        if self._max_bytes and self._size and self._size + len(data) > self._max_bytes:
+            self._rotate()
+        write_all(self._fd, data)
+        self._size += len(data)
+
+    def _rotate(self):
+        for number in range(self._max_files - 1, 0, -1):
+            older = "%s.%d" % (self._path, number)
+            newer = "%s.%d" % (self._path, number - 1) if number > 1 else self._path
+            if os.path.exists(newer):
+                os.replace(newer, older)
+        if self._max_files == 1:
+            os.unlink(self._path)
+        full = self._fd
+        self._open()
+        os.close(full)
+
+    def close(self):
+        os.close(self._fd)
+
+
+class CRILines:
+    """Turns one stream's bytes into CRI log lines, in order and without loss."""
+
+    def __init__(self, name):
+        self._name = name
+        self._rest = b""
+
+    def feed(self, data):
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        head = ("%s %s " % (timestamp(9), self._name)).encode()
+        records = []
+        for line in lines:
+            line = self._split(line, head, records)
+            records.append(head + b"F " + line)
+        self._rest = self._split(self._rest, head, records)
+        return b"".join(record + b"\n" for record in records)
+
+    def end(self):
+        """The last piece, which had no newline."""
+        piece, self._rest = self._rest, b""
+        return ("%s %s P " % (timestamp(9), self._name)).encode() + piece + b"\n" if piece else b""
+
+    @staticmethod
+    def _split(line, head, records):
+        while len(line) > LOG_LINE_BYTES:
+            records.append(head + b"P " + line[:LOG_LINE_BYTES])
+            line = line[LOG_LINE_BYTES:]
+        return line
+
+
+class OutputCopier:
+    """Copies a program's stdout and stderr into its log until both are closed, or until it is told to give up."""
+
+    def __init__(self, log):
+        self.tail = b""
+        self.stdout, self.stderr = -1, -1  # what the program writes to
+        self._log = log
+        self._streams = {}
+        self._give_up_at = None
+        self.stdout, self.stderr = self._pipe("stdout"), self._pipe("stderr")
+        self._thread = in_thread("copy output", self._run)
+
+    def _pipe(self, name):
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        self._streams[ours] = CRILines(name)
+        return theirs
+
+    def close_inputs(self):
+        """To be called once the program has its own copies."""
+        os.close(self.stdout)
+        os.close(self.stderr)
+
+    def finish(self):
+        """Wait until all output is in the log: after the program's end this takes DRAIN_S at most."""
+        self._give_up_at = time.monotonic() + DRAIN_S
+        self._thread.join()
+
+    def _run(self):
+        poll = select.poll()
+        for fd in self._streams:
+            poll.register(fd, select.POLLIN)
+        while self._streams and not self._is_late():
+            for fd, _ in poll.poll(100 if self._give_up_at else 1000 * TICK_S):
+                if not self._copy(fd):
+                    poll.unregister(fd)
+                    self._end(fd)
+        for fd in list(self._streams):
+            self._copy_what_is_there(fd)
+            self._end(fd)
+        self._log.close()
+
+    def _is_late(self):
+        return self._give_up_at is not None and time.monotonic() > self._give_up_at
+
+    def _copy(self, fd):
+        """Copy what can be read now; False at the end of the stream."""
+        try:
+            data = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return True
+        self.tail = (self.tail + data)[-TAIL_BYTES:]
+        self._write(self._streams[fd].feed(data))
+        return bool(data)
+
+    def _copy_what_is_there(self, fd):
+        # A pipe holds at most 1 MiB by default: what the program wrote before it died is among the first reads.
+        for _ in range(2**20 // READ_BYTES):
+            if not self._copy(fd):
+                return
+
+    def _end(self, fd):
+        self._write(self._streams.pop(fd).end())
+        os.close(fd)
+
+    def _write(self, records):
+        try:
+            if records:
+                self._log.write(records)
+        except OSError as error:  # The program must not stop because its log cannot be kept.
+            note("output lost: %s" % explain(error))
+
+
+# One run of a program
+
+
+class Payload:
+    """One run of a container's program: its signals, its end, its output."""
+
+    def __init__(self, children, popen, copier):
+        self.pid = popen.pid
+        self.started = time.monotonic()
+        self.started_at = timestamp()
+        self.ended = threading.Event()
+        self._children, self._popen, self._copier = children, popen, copier
+        self._lock = threading.Lock()
+        self._is_stopping = False
+        self._oom_kills = oom_kills()
+
+    def wait(self):
+        """Wait for the end; afterwards the group is dead and all output is in the log."""
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            # As long as the dead program is not collected, its id cannot belong to anybody else.
+            send(os.killpg, self.pid, signal.SIGKILL)
+            _, status, self.usage = os.wait4(self.pid, 0)
+            self._popen.returncode = status
+            self.ended.set()
+        self._children.collected(self.pid)
+        self._copier.finish()
+        self.signal_number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        self.exit_code = 128 + self.signal_number if self.signal_number else os.WEXITSTATUS(status)
+
+    @property
+    def tail(self):
+        return self._copier.tail
+
+    def reason(self):
+        if self.exit_code == 128 + signal.SIGKILL and not self._is_stopping and oom_kills() > self._oom_kills:
+            return "OOMKilled"
+        return "Error" if self.exit_code else "Completed"
+
+    def signal(self, number, to_group=False):
+        with self._lock:
+            if not self.ended.is_set():
+                send(os.killpg if to_group else os.kill, self.pid, number)
+
+    def stop(self, grace_s, pre_stop=None):
+        """preStop, then TERM to the program, then KILL to its group; returns at its end. Only the first call acts."""
+        with self._lock:
+            is_first, self._is_stopping = not self._is_stopping, True
+        if is_first:
+            kill_at = time.monotonic() + grace_s
+            if pre_stop and grace_s > 0:
+                pre_stop(grace_s)
+                kill_at = max(kill_at, time.monotonic() + min(MIN_GRACE_S, grace_s))
+            self.signal(signal.SIGTERM)
+            if not self.ended.wait(max(kill_at - time.monotonic(), 0)):
+                self.signal(signal.SIGKILL, to_group=True)
+        self.ended.wait()
+
+
+# Actions of hooks and probes
+
+
+def http_status(action, timeout_s):
+    """GET as the kubelet does it: no proxy, no check of the certificate, redirects not followed."""
+    import http.client  # Costs more than the rest of the start: only jobs that need it pay.
+    import ssl
+    from urllib.parse import urlsplit
+
+    url = urlsplit(action["url"])
+    if url.scheme == "https":
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=timeout_s, context=context)
+    else:
+        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=timeout_s)
+    headers = {"User-Agent": "kube-probe/interlink", "Accept": "*/*", "Connection": "close"}
+    headers.update((name, value) for name, value in action.get("headers") or [])
+    try:
+        connection.request("GET", (url.path or "/") + ("?" + url.query if url.query else ""), headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def try_tcp(action, timeout_s):
+    import socket
+
+    socket.create_connection((action["host"], action["port"]), timeout=timeout_s).close()
+
+
+class ActionFailed(Exception):
+    """A hook or a probe did not succeed; the text says why."""
+
+
+class Actor:
+    """Performs the actions of one container, with that container's environment and directory."""
+
+    KINDS = ("exec", "http", "tcp", "sleep")
+
+    def __init__(self, children, env, cwd):
+        self._children, self._env, self._cwd = children, env, cwd
+
+    def perform(self, action, payload, timeout_s, is_probe):
+        """Raises ActionFailed. An action ends with its payload, as it would inside a real container."""
+        try:
+            if "exec" in action:
+                self._exec(action["exec"], payload, timeout_s)
+            elif "http" in action:
+                status = http_status(action["http"], timeout_s)
+                if is_probe and not 200 <= status < 400:
+                    raise ActionFailed("HTTP status %d from %s" % (status, action["http"]["url"]))
+            elif "tcp" in action:
+                try_tcp(action["tcp"], timeout_s)
+            else:
+                payload.ended.wait(min(action["sleep"]["seconds"], timeout_s or float("inf")))
+        except ActionFailed:
+            raise
+        except Exception as error:  # http.client, ssl and socket raise many kinds; all mean "no".
+            raise ActionFailed(explain(error))
+
+    def _exec(self, argv, payload, timeout_s):
+        give_up_at = time.monotonic() + timeout_s if timeout_s else float("inf")
+        null = subprocess.DEVNULL
+        popen = self._children.start([to_bytes(word) for word in argv], self._env, self._cwd, null, null)
+        try:
+            while popen.poll() is None:
+                if payload.ended.wait(0.02):
+                    raise ActionFailed("the program ended before the command did")
+                if time.monotonic() > give_up_at:
+                    raise ActionFailed("command timed out after %s s" % timeout_s)
+        finally:
+            if popen.poll() is None:
+                send(os.killpg, popen.pid, signal.SIGKILL)
+                popen.wait()
+            self._children.collected(popen.pid)
+        if popen.returncode:
+            raise ActionFailed("command exited with code %d" % popen.returncode)
+
+
+# Containers
+
+
+class Container:
+    """One container of the pod: supervises its runs and owns its entry in state.json."""
+
+    def __init__(self, pod, spec, is_init):
+        self.name = spec.get("name") or "unnamed"
+        self.is_init = is_init
+        self.is_sidecar = is_init and bool(spec.get("sidecar"))
+        self.has_started = threading.Event()
+        self._pod, self._spec = pod, spec
+        self._lock = threading.Lock()
+        self._cwd = to_path(spec.get("cwd"))
+        self._message_path = to_path(spec.get("termination_message_path"))
+        self._thread = self._payload = self._actor = None
+        self.status = {
+            "name": self.name,
+            "image": spec.get("image") or "",
+            "imageID": "",
+            "restartCount": 0,
+            "ready": False,
+            "started": False,
+            "state": {"waiting": {"reason": "PodInitializing" if pod.has_init else "ContainerCreating"}},
+            "lastState": {},
+        }
+
+    @property
+    def terminated(self):
+        return self.status["state"].get("terminated")
+
+    @property
+    def exit_code(self):
+        """Of the last run; None when it never ran or is running."""
+        return self.terminated["exitCode"] if self.terminated else None
+
+    @property
+    def never_started(self):
+        return "waiting" in self.status["state"] and not self.status["lastState"]
+
+    def set_waiting(self, reason, message=None):
+        """Why it does not run; the caller holds the pod's lock and saves."""
+        waiting = {"reason": reason, "message": message} if message else {"reason": reason}
+        self.status["state"] = {"waiting": waiting}
+
+    def update(self, **changes):
+        with self._pod.lock:
+            self.status.update(changes)
+            self._pod.save()
+
+    # Life
+
+    def begin(self):
+        self._thread = in_thread(self.name, self.supervise)
+
+    def join(self):
+        if self._thread:
+            self._thread.join()
+
+    @property
+    def is_over(self):
+        return self._thread is not None and not self._thread.is_alive()
+
+    def supervise(self):
+        """Run the program, again and again if the restart policy says so; returns when it is over for good."""
+        try:
+            self._supervise()
+        except Exception as error:  # The outer edge of a thread: a bug here must not leave the job hanging.
+            note("container %s: %s: %s" % (self.name, type(error).__name__, explain(error)))
+            self.signal(signal.SIGKILL, to_group=True)
+            self._record_failed_start("the runner failed: %s" % explain(error), reason="RunnerError")
+
+    def _supervise(self):
+        delay_s = self._pod.backoff_base_s
+        while True:
+            began = time.monotonic()
+            if not self._run_once() or not self._is_to_restart():
+                return
+            if time.monotonic() - began >= BACKOFF_RESET_S:
+                delay_s = self._pod.backoff_base_s
+            if not self._back_off(delay_s):
+                return
+            delay_s = min(2 * delay_s, self._pod.backoff_cap_s)
+
+    def _is_to_restart(self):
+        if self._pod.closing.is_set():
+            return False
+        if self.is_sidecar:
+            return True
+        policy = self._pod.restart_policy
+        if policy == "Always" and not self.is_init:
+            return True
+        return policy != "Never" and self.exit_code != 0
+
+    def _back_off(self, delay_s):
+        """Wait before the next run; False if there is to be none."""
+        ended, before = self.status["state"], self.status["lastState"]
+        text = "back-off %gs restarting failed container=%s pod=%s" % (delay_s, self.name, self._pod.full_name)
+        with self._pod.lock:
+            self.set_waiting("CrashLoopBackOff", text)
+            self.update(lastState=ended)
+        if self._pod.closing.wait(delay_s):
+            self.update(state=ended, lastState=before)
+            return False
+        self.status["restartCount"] += 1
+        return True
+
+    def _run_once(self):
+        """One run from start to end; False if the pod is closing and nothing was started."""
+        try:
+            payload = self._start()
+        except (OSError, ValueError, RuntimeError, subprocess.SubprocessError) as error:
+            self._record_failed_start("cannot start: %s" % explain(error))
+            return True
+        if payload is None:
+            return False
+        self._attend(payload)
+        payload.wait()
+        self._record_end(payload)
+        return True
+
+    def _start(self):
+        with self._lock:
+            if self._pod.closing.is_set():
+                return None
+            self._clear_message()
+            env = dict((to_bytes(name), to_bytes(value)) for name, value in self._read_env())
+            self._actor = Actor(self._pod.children, env, self._cwd)
+            self._payload = self._launch([to_bytes(word) for word in self._spec["argv"]], env)
+            return self._payload
+
+    def _read_env(self):
+        path = self._spec.get("env_file")
+        return read_json(self._pod.path(path)) if path else []
+
+    def _launch(self, argv, env):
+        copier = OutputCopier(self._open_log())
+        try:
+            failpoint("runner.start.before")
+            popen = self._pod.children.start(argv, env, self._cwd, copier.stdout, copier.stderr)
+            failpoint("runner.start.after")
+        except BaseException:
+            copier.close_inputs()
+            raise
+        copier.close_inputs()
+        return Payload(self._pod.children, popen, copier)
+
+    def _open_log(self):
+        path = self._pod.path("logs", self.name, "%d.log" % self.status["restartCount"])
+        return LogFile(path, self._pod.log_max_bytes, self._pod.log_max_files)
+
+    # Hooks and probes
+
+    def _attend(self, payload):
+        """Say that the program runs; with hooks or probes, let a thread find out whether it is well."""
+        probes = [self._spec.get(name + "_probe") for name in ("startup", "readiness", "liveness")]
+        is_plain = not any(probes) and not self._spec.get("post_start")
+        running = {"running": {"startedAt": payload.started_at}}
+        self.update(state=running, started=is_plain, ready=is_plain and (self.is_sidecar or not self.is_init))
+        if is_plain:
+            self.has_started.set()
+        else:
+            in_thread("attend " + self.name, self._watch, payload, *probes)
+
+    def _watch(self, payload, startup, readiness, liveness):
+        if not self._post_start(payload):
+            return
+        if startup and not self._probe(payload, "startup", startup, self._judge_startup):
+            return
+        self._set_health(payload, started=True, ready=not readiness)
+        self.has_started.set()
+        if liveness:
+            in_thread("liveness " + self.name, self._probe, payload, "liveness", liveness, self._judge_liveness)
+        if readiness:
+            self._probe(payload, "readiness", readiness, self._judge_readiness)
+
+    def _post_start(self, payload):
+        hook = self._spec.get("post_start")
+        if not hook:
+            return True
+        try:
+            self._actor.perform(hook, payload, None, is_probe=False)
+        except ActionFailed as error:
+            note("container %s: postStart hook failed: %s; stopping it" % (self.name, error))
+            self.stop(self._pod.grace_s, payload)
+            return False
+        return True
+
+    def _probe(self, payload, kind, probe, judge):
+        """Probe while the program lives. judge(payload, ok, probe) hears what reached its threshold, and ends it."""
+        thresholds = {True: probe.get("success_threshold") or 1, False: probe.get("failure_threshold") or 3}
+        delay_s = max(0, payload.started + (probe.get("initial_delay_s") or 0) - time.monotonic())
+        last, times = None, 0
+        while not payload.ended.wait(delay_s):
+            delay_s = probe.get("period_s") or 10
+            failure = self._failure(payload, probe)
+            ok = failure is None
+            if failure and last is not False and not payload.ended.is_set():
+                note("container %s: %s probe failed: %s" % (self.name, kind, failure))
+            last, times = ok, times + 1 if ok is last else 1
+            verdict = judge(payload, ok, probe) if times >= thresholds[ok] else None
+            if verdict is not None:
+                return verdict
+        return False
+
+    def _failure(self, payload, probe):
+        try:
+            self._actor.perform(probe, payload, probe.get("timeout_s") or 1, is_probe=True)
+        except ActionFailed as error:
+            return str(error)
+
+    def _judge_startup(self, payload, ok, probe):
+        return True if ok else self._judge_liveness(payload, ok, probe)
+
+    def _judge_liveness(self, payload, ok, probe):
+        if ok:
+            return None
+        self.stop(probe.get("grace_s") or self._pod.grace_s, payload)
+        return False
+
+    def _judge_readiness(self, payload, ok, probe):
+        self._set_health(payload, ready=ok)
+
+    def _set_health(self, payload, **changes):
+        with self._pod.lock:
+            is_news = any(self.status[key] != value for key, value in changes.items())
+            if is_news and self._payload is payload:
+                self.update(**changes)
+
+    # Ends
+
+    def signal(self, number, to_group=False):
+        payload = self._payload
+        if payload:
+            payload.signal(number, to_group)
+
+    def stop(self, grace_s, payload=None):
+        """Stop the given run, or the present one; returns at its end."""
+        with self._lock:  # A start in progress is waited for; a later one sees that the pod is closing.
+            payload = payload or self._payload
+        if payload:
+            payload.stop(grace_s, self._pre_stop(payload))
+
+    def _pre_stop(self, payload):
+        hook = self._spec.get("pre_stop")
+
+        def perform(timeout_s):
+            try:
+                self._actor.perform(hook, payload, timeout_s, is_probe=False)
+            except ActionFailed as error:
+                note("container %s: preStop hook failed: %s" % (self.name, error))
+
+        return perform if hook else None
+
+    def _record_end(self, payload):
+        terminated = {"exitCode": payload.exit_code, "reason": payload.reason()}
+        if payload.signal_number:
+            terminated["signal"] = payload.signal_number
+        message = self._read_message() or self._tail_as_message(payload)
+        if message:
+            terminated["message"] = message
+        terminated.update(startedAt=payload.started_at, finishedAt=timestamp())
+        self._record_terminated(terminated, usage=self._add_usage(payload.usage))
+
+    def _record_failed_start(self, message, reason="StartError"):
+        at = timestamp()
+        terminated = {"exitCode": START_FAILED, "reason": reason, "message": message, "startedAt": at, "finishedAt": at}
+        self._record_terminated(terminated)
+
+    def _record_terminated(self, terminated, **changes):
+        is_done = self.is_init and not self.is_sidecar and terminated["exitCode"] == 0
+        with self._pod.lock:
+            self._payload = None
+            self.update(state={"terminated": terminated}, ready=is_done, started=False, **changes)
+
+    def _add_usage(self, usage):
+        """CPU time of all runs so far and the highest peak of memory."""
+        before = self.status.get("usage") or {"cpu_seconds": 0.0, "peak_memory_bytes": 0}
+        return {
+            "cpu_seconds": round(before["cpu_seconds"] + usage.ru_utime + usage.ru_stime, 6),
+            "peak_memory_bytes": max(before["peak_memory_bytes"], usage.ru_maxrss * 1024),
+        }
+
+    def _clear_message(self):
+        """The message of an earlier run is not this one's."""
+        with contextlib.suppress(OSError):
+            os.close(self._open_message(os.O_WRONLY | os.O_TRUNC))
+
+    def _read_message(self):
+        try:
+            fd = self._open_message(os.O_RDONLY)
+        except OSError:
+            return ""
+        try:
+            is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+            return os.read(fd, self._pod.message_bytes).decode("utf-8", "replace") if is_file else ""
+        finally:
+            os.close(fd)
+
+    def _open_message(self, flags):
+        # The file is the program's: it may be a link to a secret, or a pipe that nobody writes to.
+        return os.open(self._message_path or "", flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+    def _tail_as_message(self, payload):
+        if self._spec.get("termination_message_policy") != "FallbackToLogsOnError" or payload.exit_code == 0:
+            return ""
+        return b"".join(payload.tail.splitlines(True)[-TAIL_LINES:]).decode("utf-8", "replace")
+
+
+# The pod
+
+
+class Pod:
+    """The job as a whole: order of containers, reasons to stop, and state.json."""
+
+    def __init__(self, directory, spec):
+        self.lock = threading.RLock()  # guards every status and the state file
+        self.closing = threading.Event()  # no program is started any more
+        self.children = Children()
+        self._directory = directory
+        self._read(spec)
+        self._began = time.monotonic()
+        self._stop_by = None  # the end of the grace period, once something asked us to stop
+        self._kill_by = float("inf")
+        self._signal = None
+        self._done = threading.Event()
+        self._is_unsaved = False
+        self._head = {
+            "tag": spec.get("tag"),
+            "attempt": spec.get("attempt", 0),
+            "phase": "running",
+            "started_at": timestamp(),
+            "finished_at": None,
+            "reason": None,
+            "message": None,
+        }
+        self.init = [Container(self, item, is_init=True) for item in spec.get("init_containers") or []]
+        self.regular = [Container(self, item, is_init=False) for item in spec.get("containers") or []]
+
+    def _read(self, spec):
+        containers = (spec.get("init_containers") or []) + (spec.get("containers") or [])
+        self.has_init = bool(spec.get("init_containers"))
+        self.full_name = "%s_%s(%s)" % tuple(spec.get(key) or "" for key in ("name", "namespace", "pod_uid"))
+        self.restart_policy = spec.get("restart_policy") or "Always"
+        self.grace_s = number(spec, "grace_s", 30)
+        self.deadline_s = spec.get("deadline_s")
+        self.backoff_base_s = number(spec, "backoff_base_s", BACKOFF_BASE_S)
+        self.backoff_cap_s = number(spec, "backoff_cap_s", BACKOFF_CAP_S)
+        self.log_max_bytes = spec.get("log_max_bytes")
+        self.log_max_files = spec.get("log_max_files") or 5
+        self.message_bytes = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(containers), 1))
+        self._unsupported = next(filter(None, map(unsupported, containers)), None)
+
+    def path(self, *parts):
+        return os.path.join(self._directory, *parts)
+
+    @property
+    def all(self):
+        return self.init + self.regular
+
+    def save(self):
+        """Write state.json; the caller holds the lock. On failure the next tick tries again."""
+        state = dict(self._head)
+        state["initContainers"] = [container.status for container in self.init]
+        state["containers"] = [container.status for container in self.regular]
+        text = json.dumps(state, indent=1, ensure_ascii=False) + "\n"
+        failpoint("runner.state.before")
+        try:
+            write_durably(self.path("state.json"), text.encode("utf-8", "replace"))
+        except OSError as error:
+            note("state not saved: %s" % explain(error))
+            self._is_unsaved = True
+        else:
+            self._is_unsaved = False
+        failpoint("runner.state.after")
+
+    # The main thread: signals, cancellation, deadline
+
+    def run(self, wakeups):
+        """Run to the end; returns the exit code."""
+        if self._unsupported:
+            return self._refuse(self._unsupported)
+        if self._cancel_grace_s() is not None:
+            self._close("Cancelled", "the job was cancelled before it started")
+            return self._finish()
+        with self.lock:
+            self.save()
+        in_thread("containers", self._run_containers, wakeups)
+        while not self._done.is_set():
+            for number in wakeups.wait(self._next_look_s()):
+                self._on_signal(number)
+            self._look_around()
+        return self._finish()
+
+    def _refuse(self, reason):
+        with self.lock:
+            self._head.update(reason="InvalidSpec", message=reason)
+            for container in self.all:
+                container.set_waiting("CreateContainerConfigError", reason)
+        note(reason)
+        self._finish()
+        return START_FAILED
+
+    def _cancel_grace_s(self):
+        """The grace period that JOBDIR/cancelled grants; None if there is no such file."""
+        try:
+            document = read_json(self.path("cancelled"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            return self.grace_s
+        return number(document, "grace_s", self.grace_s) if isinstance(document, dict) else self.grace_s
+
+    def _next_look_s(self):
+        if self.deadline_s is None or self.closing.is_set():
+            return TICK_S
+        return min(TICK_S, max(0.0, self._began + self.deadline_s - time.monotonic()))
+
+    def _on_signal(self, number):
+        if number in (signal.SIGTERM, signal.SIGINT):
+            self._signal = self._signal or number
+        elif number in FORWARDED:
+            for container in self.regular:
+                container.signal(number)
+
+    def _look_around(self):
+        self.children.reap_strays()
+        if self._is_unsaved:
+            with self.lock:
+                self.save()
+        cancel_grace_s = self._cancel_grace_s()
+        if self.closing.is_set():
+            self._hurry(cancel_grace_s)
+        elif cancel_grace_s is not None:
+            self._stop("Cancelled", "the job was cancelled", cancel_grace_s)
+        elif self._signal:
+            self._stop("Terminated", "the runner was asked to stop by signal %d" % self._signal, self.grace_s)
+        elif self.deadline_s is not None and time.monotonic() >= self._began + self.deadline_s:
+            self._stop("DeadlineExceeded", DEADLINE_MESSAGE, self.grace_s)
+
+    def _hurry(self, grace_s):
+        """While stopping: a cancellation may still shorten the grace period, as a forced deletion does."""
+        if grace_s is not None and grace_s < self.grace_s:
+            self.grace_s = grace_s
+            self._kill_by = time.monotonic() + grace_s
+        if time.monotonic() >= self._kill_by:
+            for container in self.all:
+                container.signal(signal.SIGKILL, to_group=True)
+
+    def _stop(self, reason, message, grace_s):
+        """Stop everything but the sidecars, which are stopped when the rest has ended. The first reason counts."""
+        self.grace_s = grace_s
+        if self._close(reason, message):
+            for container in self.all:
+                if not container.is_sidecar:
+                    in_thread("stop " + container.name, container.stop, grace_s)
+
+    def _close(self, reason, message):
+        with self.lock:
+            if self.closing.is_set():
+                return False
+            self._head.update(reason=reason, message=message)
+            self._stop_by = time.monotonic() + self.grace_s
+            self.closing.set()
+            for container in self.all:
+                if container.never_started:
+                    container.set_waiting("Cancelled", message)
+            self.save()
+            return True
+
+    # The thread of the containers
+
+    def _run_containers(self, wakeups):
+        try:
+            if self._run_init():
+                self._run_regular()
+            self._stop_sidecars()
+        except Exception as error:  # The outer edge of a thread: the job must end, with the reason on record.
+            note("%s: %s" % (type(error).__name__, explain(error)))
+            self._close("RunnerError", "the runner failed: %s" % explain(error))
+            for container in self.all:
+                container.signal(signal.SIGKILL, to_group=True)
+                container.join()
+        finally:
+            self._done.set()
+            wakeups.wake()
+
+    def _run_init(self):
+        """Init containers in their order; False if the regular ones are not to start."""
+        for container in self.init:
+            if container.is_sidecar:
+                container.begin()
+                while not (container.has_started.wait(0.05) or container.is_over or self.closing.is_set()):
+                    pass
+            else:
+                container.supervise()
+            has_failed = container.is_over if container.is_sidecar else container.exit_code != 0
+            if has_failed or self.closing.is_set():
+                return False
+        return True
+
+    def _run_regular(self):
+        with self.lock:
+            for container in self.regular:
+                if not self.closing.is_set():
+                    container.set_waiting("ContainerCreating")
+        for container in self.regular:
+            container.begin()
+        for container in self.regular:
+            container.join()
+
+    def _stop_sidecars(self):
+        """In reverse order, within what is left of the grace period."""
+        stop_by = self._stop_by or time.monotonic() + self.grace_s
+        self.closing.set()
+        for container in reversed(self.init):
+            if container.is_sidecar:
+                container.stop(max(stop_by - time.monotonic(), min(MIN_GRACE_S, self.grace_s)))
+                container.join()
+
+    # The end
+
+    def _finish(self):
+        self.children.kill_all()
+        for secret in ("env", os.path.join("volumes", "secret")):
+            try:
+                remove_tree(self.path(secret))
+            except OSError as error:
+                note("secrets not removed: %s" % explain(error))
+        with self.lock:
+            self._head.update(phase="ended", finished_at=timestamp())
+            self._save_at_last()
+        return self._exit_code()
+
+    def _save_at_last(self):
+        give_up_at = time.monotonic() + FINAL_SAVE_S
+        self.save()
+        while self._is_unsaved and time.monotonic() < give_up_at:
+            time.sleep(TICK_S)
+            self.save()
+
+    def _exit_code(self):
+        codes = [container.exit_code for container in self.all if not container.is_sidecar]
+        highest = max((code for code in codes if code is not None), default=0)
+        return highest or (CANCELLED_EXIT if None in codes else 0)
+
+
+def unsupported(container):
+    """Why a container cannot be run here, or None."""
+    if not container.get("name") or not container.get("argv"):
+        return "spec.json: container %r has no name or no argv" % container.get("name")
+    for key in ("startup_probe", "readiness_probe", "liveness_probe", "post_start", "pre_stop"):
+        action = container.get(key)
+        if action and not any(kind in action for kind in Actor.KINDS):
+            kinds = "gRPC is" if "grpc" in action else "its kind of action is"
+            return "container %s: %s: %s not supported here; use exec, http or tcp" % (container["name"], key, kinds)
+    return None
+
+
+# The commands
+
+
+class Wakeups:
+    """Wakes the main thread: for a signal (its number) or because there is something to see."""
+
+    def __init__(self):
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+
+    def catch_signals(self):
+        """From now on signals only wake us. Caught signals, unlike ignored ones, are back at default in a payload."""
+        signal.set_wakeup_fd(self._writer)
+        ignored = [number for number in range(1, signal.NSIG) if signal.getsignal(number) is signal.SIG_IGN]
+        caught = set(ignored) - {signal.SIGPIPE, signal.SIGXFSZ}  # those two subprocess resets itself
+        for number in caught.union(HANDLED):
+            signal.signal(number, lambda number, frame: None)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+    def wake(self):
+        os.write(self._writer, b"\0")
+
+    def wait(self, timeout_s):
+        select.select([self._reader], [], [], timeout_s)
+        try:
+            return os.read(self._reader, 512)
+        except BlockingIOError:
+            return b""
+
+
+def take_lock(path):
+    """Own the job directory as long as this process lives; False if another runner does.
+
+    A POSIX record lock: others can ask for its holder without taking it, children do not inherit it, and it works on
+    network file systems. It would be lost by opening and closing the file once more.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        note("no file locks on this file system (%s): only the claim protects the job" % explain(error))
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, str(os.getpid()).encode(), 0)
+    return True
+
+
+def claim(directory, attempt):
+    """Make this attempt ours, for ever; False if it was claimed before."""
+    failpoint("runner.claim.before")
+    try:
+        os.mkdir(os.path.join(directory, "claim-%s" % attempt), 0o700)
+    except FileExistsError:
+        return False
+    fsync_directory(directory)
+    failpoint("runner.claim.after")
+    return True
+
+
+def run(directory):
+    """Run a job in a process of its own, over which this one watches; returns the exit code.
+
+    Two processes, because a killed one cannot clean up: if the inner one is killed, this one kills all that it had
+    started; if this one is killed, the inner one stops the job as if it had been asked to.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    guard_pid = os.getpid()
+    pid = os.fork()
+    if pid:
+        return watch_over(pid)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    return run_job(directory) if os.getppid() == guard_pid else CANCELLED_EXIT
+
+
+def watch_over(pid):
+    """Pass signals on to the runner, and kill whatever it leaves behind."""
+    children = Children()
+    for number in HANDLED:
+        signal.signal(number, lambda number, frame: send(os.kill, pid, number))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)  # from here on the id may belong to somebody else
+    _, status = os.waitpid(pid, 0)
+    children.kill_all()
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def run_job(directory):
+    """Run a job if no other runner does or did; returns the exit code."""
+    wakeups = Wakeups()
+    wakeups.catch_signals()
+    threading.stack_size(512 * 1024)
+    os.umask(0o022)
+    directory = os.path.abspath(directory)
+    try:
+        spec = read_json(os.path.join(directory, "spec.json"))
+        if not take_lock(os.path.join(directory, "runner.lock")) or not claim(directory, spec.get("attempt", 0)):
+            return 0
+        pod = Pod(directory, spec)
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        note("cannot run the job in %s: %s" % (directory, explain(error)))
+        return START_FAILED
+    return pod.run(wakeups)
+
+
+# enter: a process that sees its mounts
+
+
+Mount = collections.namedtuple("Mount", "source target read_only")
+
+
+NAMESPACE_HINT = "allow user namespaces on this host or choose a container runtime"
+
+
+class CannotEnter(Exception):
+    """The mounts cannot be had; the text names the path and the next step."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def unless(cls, aim, hint):
+        try:
+            yield
+        except OSError as error:
+            raise cls("cannot %s: %s; %s" % (aim, explain(error), hint))
+
+
+class Kernel:
+    """The system calls that Python lacks. Each raises OSError."""
+
+    def _check(self, result, path=None):
+        if result != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+
+    def unshare(self, flags):
+        self._check(LIBC.unshare(ctypes.c_int(flags)))
+
+    def mount(self, source, target, kind, flags):
+        source, where, kind = (os.fsencode(item) if item else None for item in (source, target, kind))
+        self._check(LIBC.mount(source, where, kind, ctypes.c_ulong(flags), None), target)
+
+    def unmount(self, target):
+        self._check(LIBC.umount2(os.fsencode(target), MNT_DETACH), target)
+
+    def pivot_root(self, new, old):
+        number = PIVOT_ROOT.get(os.uname().machine)
+        if number is None:
+            raise OSError(errno.ENOSYS, "pivot_root is unknown on " + os.uname().machine)
+        self._check(LIBC.syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)), new)
+
+
+def read_mounts(items):
+    """The mounts with real targets, outer ones before those inside them."""
+    mounts = [Mount(to_path(i["source"]), to_path(i["target"]), bool(i.get("read_only"))) for i in items]
+    for mount in mounts:
+        if not os.path.isabs(mount.source) or not os.path.isabs(mount.target):
+            raise CannotEnter("mount of %s on %s: both paths must be absolute" % (mount.source, mount.target))
+        if not os.path.exists(mount.source):
+            raise CannotEnter("mount on %s: its source %s does not exist" % (mount.target, mount.source))
+    resolved = [mount._replace(target=os.path.realpath(mount.target)) for mount in mounts]
+    if any(mount.target == "/" for mount in resolved):
+        raise CannotEnter("cannot mount on /: this needs a container runtime")
+    return sorted(resolved, key=lambda mount: mount.target)
+
+
+def is_inside(path, directory):
+    return path.startswith(directory.rstrip("/") + "/")
+
+
+def missing_targets(mounts):
+    """Targets that the host does not have, without those that lie inside another mount."""
+    targets = [mount.target for mount in mounts]
+    outermost = [path for path in targets if not any(is_inside(path, other) for other in targets)]
+    return [path for path in outermost if not os.path.lexists(path)]
+
+
+def directories_to_rebuild(missing):
+    """The existing directories that must gain a child or hold one that must, from / downwards."""
+    found = {"/"}
+    for path in missing:
+        parent = os.path.dirname(path)
+        while parent != "/":
+            if os.path.isdir(parent):
+                found.add(parent)
+            parent = os.path.dirname(parent)
+    return sorted(found)
+
+
+def own_mount_namespace(kernel):
+    uid, gid = os.geteuid(), os.getegid()
+    try:
+        kernel.unshare(CLONE_NEWNS)
+    except PermissionError:
+        kernel.unshare(CLONE_NEWUSER | CLONE_NEWNS)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", "%d %d 1" % (uid, uid)),
+            ("gid_map", "%d %d 1" % (gid, gid)),
+        ):
+            with open("/proc/self/" + name, "w") as file:
+                file.write(text)
+    # Slave, not private: what the host mounts later (automounted homes) still arrives, nothing of ours gets out.
+    kernel.mount(None, "/", None, MS_REC | MS_SLAVE)
+
+
+def build_root(kernel, base, rebuilt):
+    """Make / a fresh tmpfs in which the rebuilt directories are new and everything else is the host's."""
+    kernel.mount("tmpfs", base, "tmpfs", 0)
+    os.mkdir(base + OLD_ROOT, 0o700)
+    kernel.pivot_root(base, base + OLD_ROOT)
+    os.chdir("/")
+    for directory in rebuilt:
+        if directory != "/":
+            os.mkdir(directory)
+        os.chmod(directory, stat.S_IMODE(os.stat(OLD_ROOT + directory).st_mode) | stat.S_IRWXU)
+        for entry in os.scandir(OLD_ROOT + directory):
+            path = os.path.join(directory, entry.name)
+            if path not in rebuilt:
+                copy_entry(kernel, entry, path)
+
+
+def copy_entry(kernel, entry, path):
+    if entry.is_symlink():
+        os.symlink(os.readlink(entry.path), path)
+        return
+    make_mount_point(path, entry.is_dir(follow_symlinks=False))
+    try:
+        kernel.mount(entry.path, path, None, MS_BIND | MS_REC)
+    except FileNotFoundError:
+        pass  # It went away while we looked.
+
+
+def make_mount_point(path, is_directory):
+    if is_directory:
+        os.makedirs(path, exist_ok=True)
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644))
+
+
+def bind(kernel, mount, fd):
+    if not os.path.lexists(mount.target):
+        # In the new root, or inside a volume that was mounted before: there it stays, as with any container runtime.
+        make_mount_point(mount.target, stat.S_ISDIR(os.fstat(fd).st_mode))
+    kernel.mount("/proc/self/fd/%d" % fd, mount.target, None, MS_BIND | MS_REC)
+    if mount.read_only:
+        flags = os.statvfs(mount.target).f_flag
+        # In a user namespace the flags that the host has set may only be kept, not dropped.
+        kept = flags & 0xC0F | (MS_RELATIME if flags & 4096 else 0)
+        kernel.mount(None, mount.target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
+
+
+def enter_mounts(kernel, mounts, base):
+    with CannotEnter.unless("have mounts of our own", NAMESPACE_HINT):
+        own_mount_namespace(kernel)
+    # Opened before the first mount, because a target may hide a later source.
+    sources = [os.open(mount.source, os.O_PATH) for mount in mounts]
+    missing = missing_targets(mounts)
+    if missing:
+        with CannotEnter.unless("build a root directory that has " + missing[0], NAMESPACE_HINT):
+            build_root(kernel, base, directories_to_rebuild(missing))
+    for mount, fd in zip(mounts, sources):
+        with CannotEnter.unless("mount %s on %s" % (mount.source, mount.target), "both must be of one kind"):
+            bind(kernel, mount, fd)
+        os.close(fd)
+    if missing:
+        kernel.unmount(OLD_ROOT)
+        os.rmdir(OLD_ROOT)
+
+
+def original_environment():
+    """Our environment as it was given: in a C locale Python adds LC_CTYPE to its own copy."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            pairs = (item.partition(b"=") for item in file.read().split(b"\0") if item)
+            return {name: value for name, _, value in pairs}
+    except OSError:
+        return dict(os.environb)
+
+
+def prepare(document):
+    """Mounts, then the directory that the command starts in."""
+    mounts = read_mounts(document.get("mounts") or [])
+    cwd = to_path(document.get("cwd")) or os.getcwd()
+    if mounts:
+        enter_mounts(Kernel(), mounts, (document.get("root_tmp") or "/tmp").rstrip("/"))
+    with CannotEnter.unless("start in " + cwd, "create it or change workingDir"):
+        os.chdir(cwd)
+
+
+def enter(path, command):
+    """Become the command; returns an exit code only if that is impossible."""
+    env = original_environment()
+    try:
+        prepare(read_json(path))
+    except CannotEnter as error:
+        note(error)
+        return 126
+    except (OSError, ValueError, KeyError) as error:
+        note("cannot read the mounts in %s: %s" % (path, explain(error)))
+        return 126
+    try:
+        os.execvpe(command[0], command, env)
+    except OSError as error:
+        note("cannot run %s: %s" % (command[0], error.strerror))
+        return 127 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+
+
+def main(arguments):
+    global FAILPOINTS
+    if os.environ.get("INTERLINK_FAILPOINTS"):
+        FAILPOINTS = Failpoints(os.environ["INTERLINK_FAILPOINTS"])
+    if len(arguments) == 2 and arguments[0] == "run":
+        return run(arguments[1])
+    if len(arguments) >= 4 and arguments[0] == "enter" and arguments[2] == "--":
+        return enter(arguments[1], arguments[3:])
+    note("usage: runner.py run JOBDIR | runner.py enter MOUNTS.json -- COMMAND...")
+    return 2
+
+
+if __name__ == "__main__":
+    # Not sys.exit: a probe that hangs in its thread must not hold up the end.
+    os._exit(main(sys.argv[1:]))

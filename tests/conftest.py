@@ -1,0 +1,68 @@
+"""Fixtures for every test that needs Kubernetes: one cluster a run, a namespace and a node name a test."""
+
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from interlink.testing import Cluster, ControlPlane, UnavailableError, assets, clusters, open_cluster
+
+GIVEN_TO_EACH_NAMESPACE = ("serviceaccount/default", "configmap/kube-root-ca.crt")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the control plane before the first test, outside its time limit and with the progress in sight."""
+    is_wanted = any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
+    if is_wanted and not session.config.option.collectonly and not clusters.is_given():
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        assert capture is not None
+        with capture.global_and_fixture_disabled():
+            assets.find()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A real Kubernetes API that the whole run shares; without one the test is skipped, with the way to get it."""
+    try:
+        with open_cluster() as found:
+            yield found
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def control_plane(cluster: Cluster) -> ControlPlane:
+    """The same cluster, for tests that stop parts of it."""
+    if not isinstance(cluster, ControlPlane):
+        pytest.skip(f"the cluster of {clusters.VARIABLE} is not ours to stop: unset it")
+    return cluster
+
+
+@pytest.fixture
+def controllers(cluster: Cluster) -> None:
+    """The controller manager runs."""
+    if isinstance(cluster, ControlPlane) and "kube-controller-manager" in cluster.missing:
+        pytest.skip(f"no kube-controller-manager in {cluster.programs}: unset KUBEBUILDER_ASSETS and install Go")
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new namespace, ready for pods; its deletion begins when the test ends and is not waited for."""
+    name = f"{slug(request.node.name)}-{secrets.token_hex(3)}"
+    cluster.kubectl("create", "namespace", name)
+    if not isinstance(cluster, ControlPlane) or "kube-controller-manager" not in cluster.missing:
+        cluster.kubectl("wait", "--for=create", "--timeout=30s", f"--namespace={name}", *GIVEN_TO_EACH_NAMESPACE)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def node_name(request: pytest.FixtureRequest) -> str:
+    """A name for a node that no other test uses."""
+    return f"{slug(request.node.name)}-{secrets.token_hex(3)}"
+
+
+def slug(text: str) -> str:
+    """The name of a test as the start of a Kubernetes name: at most 40 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower().removeprefix("test_"))[:40].strip("-")

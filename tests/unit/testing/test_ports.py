@@ -1,0 +1,24 @@
+import random
+import socket
+
+import pytest
+
+from interlink.testing import ports
+
+
+def test_a_free_port_can_be_bound() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", ports.free()))
+
+
+def test_a_free_port_is_not_one_that_an_outgoing_connection_may_get() -> None:
+    assert ports.LOWEST <= ports.free() < ports.highest()
+
+
+def test_a_port_with_a_listener_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        monkeypatch.setattr(random, "sample", lambda *_: [taken])
+
+        with pytest.raises(OSError, match="no free port"):
+            ports.free()
