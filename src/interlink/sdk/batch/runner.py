@@ -71,10 +71,8 @@ def timestamp(digits=6):
 
 def note(text):
     """Tell the reader of the job's own output; never fatal."""
-    try:
+    with contextlib.suppress(OSError):
         os.write(2, ("interlink-runner: %s\n" % text).encode("utf-8", "replace"))
-    except OSError:
-        pass
 
 
 def to_bytes(text):
@@ -154,7 +152,7 @@ def in_thread(name, target, *args):
 
 
 class Failpoints:
-    """Crash points for tests, from ``INTERLINK_FAILPOINTS="runner.start.before=kill@2,runner.state.after=delay:0.5"``."""
+    """Crash points for tests: ``INTERLINK_FAILPOINTS="runner.start.before=kill@2,runner.state.after=delay:0.5"``."""
 
     def __init__(self, text):
         self._actions = dict(item.strip().partition("=")[::2] for item in text.split(",") if item.strip())
@@ -578,7 +576,7 @@ class Actor:
         except ActionFailed:
             raise
         except Exception as error:  # http.client, ssl and socket raise many kinds; all mean "no".
-            raise ActionFailed(explain(error))
+            raise ActionFailed(explain(error)) from error
 
     def _exec(self, argv, payload, timeout_s):
         give_up_at = time.monotonic() + timeout_s if timeout_s else float("inf")
@@ -725,7 +723,7 @@ class Container:
             if self._pod.closing.is_set():
                 return None
             self._clear_message()
-            env = dict((to_bytes(name), to_bytes(value)) for name, value in self._read_env())
+            env = {to_bytes(name): to_bytes(value) for name, value in self._read_env()}
             self._actor = Actor(self._pod.children, env, self._cwd)
             self._payload = self._launch([to_bytes(word) for word in self._spec["argv"]], env)
             return self._payload
@@ -1285,7 +1283,7 @@ class CannotEnter(Exception):
         try:
             yield
         except OSError as error:
-            raise cls("cannot %s: %s; %s" % (aim, explain(error), hint))
+            raise cls("cannot %s: %s; %s" % (aim, explain(error), hint)) from error
 
 
 class Kernel:
@@ -1350,17 +1348,17 @@ def directories_to_rebuild(missing):
     return sorted(found)
 
 
+def map_to_itself(number):
+    return "%d %d 1" % (number, number)
+
+
 def own_mount_namespace(kernel):
     uid, gid = os.geteuid(), os.getegid()
     try:
         kernel.unshare(CLONE_NEWNS)
     except PermissionError:
         kernel.unshare(CLONE_NEWUSER | CLONE_NEWNS)
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", "%d %d 1" % (uid, uid)),
-            ("gid_map", "%d %d 1" % (gid, gid)),
-        ):
+        for name, text in (("setgroups", "deny"), ("uid_map", map_to_itself(uid)), ("gid_map", map_to_itself(gid))):
             with open("/proc/self/" + name, "w") as file:
                 file.write(text)
     # Slave, not private: what the host mounts later (automounted homes) still arrives, nothing of ours gets out.
@@ -1388,10 +1386,8 @@ def copy_entry(kernel, entry, path):
         os.symlink(os.readlink(entry.path), path)
         return
     make_mount_point(path, entry.is_dir(follow_symlinks=False))
-    try:
+    with contextlib.suppress(FileNotFoundError):  # It may have gone away while we looked.
         kernel.mount(entry.path, path, None, MS_BIND | MS_REC)
-    except FileNotFoundError:
-        pass  # It went away while we looked.
 
 
 def make_mount_point(path, is_directory):

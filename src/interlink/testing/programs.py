@@ -1,0 +1,218 @@
+"""The three programs as real processes on loopback, each to be killed and started again at will.
+
+They are started as a user starts them, with configuration files in a folder of the test, and log into files there.
+"""
+
+import http.client
+import json
+import os
+import ssl
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from interlink.testing import ports, waiting
+from interlink.testing.clusters import Cluster
+from interlink.testing.controlplane import ControlPlane
+from interlink.testing.daemons import Daemon
+from interlink.testing.errors import DaemonError
+
+READY_WITHIN_S = 30
+FAILPOINTS = "INTERLINK_FAILPOINTS"
+
+
+class Program:
+    """One of the three. `start` returns when it answers; `kill` when it is dead."""
+
+    def __init__(
+        self,
+        arguments: list[str],
+        *,
+        log: Path,
+        environ: Mapping[str, str],
+        answers: Callable[[], bool],
+        is_detached: bool = False,
+    ) -> None:
+        self.log = log
+        self._argv = [sys.executable, "-m", "interlink", *arguments]
+        self._environ = environ
+        self._answers = answers
+        self._is_detached = is_detached
+        self._daemon: Daemon | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._daemon.pid if self._daemon else None
+
+    def start(self, *, failpoints: str = "", is_awaited: bool = True) -> None:
+        environ = {**self._environ, FAILPOINTS: failpoints} if failpoints else self._environ
+        self._daemon = Daemon(self._argv, log=self.log, environ=environ, is_detached=self._is_detached)
+        self._daemon.start()
+        if is_awaited:
+            self.await_ready()
+
+    def await_ready(self) -> None:
+        """Raises DaemonError with the end of its log when it does not answer in time."""
+
+        def is_decided() -> bool:
+            return self.pid is None or self._answers()
+
+        if not waiting.until(is_decided, deadline_s=READY_WITHIN_S) or self.pid is None:
+            raise DaemonError(f"{' '.join(self._argv[2:5])} did not come up; end of {self.log}:\n{self.tail()}")
+
+    def kill(self) -> None:
+        """SIGKILL; does nothing when it does not run."""
+        if self._daemon:
+            self._daemon.kill()
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL when it does not end in time."""
+        if self._daemon:
+            self._daemon.stop(deadline_s=20)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def await_death(self, *, deadline_s: float = 30) -> None:
+        """Wait for a fail-point to kill it. Raises DaemonError when none does."""
+        if not waiting.until(lambda: self.pid is None, deadline_s=deadline_s):
+            raise DaemonError(f"{' '.join(self._argv[2:5])} lives on; its fail-point was not reached")
+
+    def tail(self) -> str:
+        return self._daemon.tail() if self._daemon else ""
+
+
+class Programs:
+    """Plugin `local`, server and, when there is a cluster, a virtual kubelet for one node."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        cluster: Cluster | None = None,
+        node_name: str = "",
+        status_interval_s: float = 0.5,
+        is_detached: bool = False,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.jobs = folder / "jobs"
+        self.cache = folder / "interlink" / "CachedPods"
+        self.node_name = node_name
+        self.plugin_port, self.server_port, self.kubelet_port = ports.free(), ports.free(), ports.free()
+        self._status_interval_s = status_interval_s
+        self._is_detached = is_detached
+        self.plugin = self._program("plugin", ["plugin", "local"], self._plugin_file(), self.plugin_port)
+        self.server = self._program("server", ["server"], self._server_file(), self.server_port)
+        self.kubelet = self._kubelet(cluster) if cluster else None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def all(self) -> dict[str, Program]:
+        programs = {"plugin": self.plugin, "server": self.server}
+        return programs | ({"virtual kubelet": self.kubelet} if self.kubelet else {})
+
+    def start(self) -> None:
+        """All at once, as on a machine that boots: none needs another to be there first."""
+        for program in self.all().values():
+            program.start(is_awaited=False)
+        for program in self.all().values():
+            program.await_ready()
+
+    def stop(self) -> None:
+        for program in reversed(self.all().values()):
+            program.stop()
+
+    def call(self, path: str, body: object = None) -> bytes:
+        """The server's answer to a POST; for what no program of ours asks. Raises OSError when it is away."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=30)
+        connection.request("POST", path, body=json.dumps(body) if body is not None else None)
+        return connection.getresponse().read()
+
+    def _program(self, name: str, arguments: list[str], config: Path, port: int) -> Program:
+        return Program(
+            [*arguments, "--config", str(config)],
+            log=self.folder / f"{name}.log",
+            environ=_bare_environment(),
+            answers=lambda: _answers(port, tls=None),
+            is_detached=self._is_detached,
+        )
+
+    def _plugin_file(self) -> Path:
+        return self._file("plugin.yaml", SidecarPort=self.plugin_port, DataRootFolder=str(self.jobs))
+
+    def _server_file(self) -> Path:
+        return self._file(
+            "server.yaml",
+            InterlinkAddress="http://127.0.0.1",
+            InterlinkPort=self.server_port,
+            SidecarURL="http://127.0.0.1",
+            SidecarPort=self.plugin_port,
+            InterlinkDir=str(self.cache.parent),
+            StatusInterval=self._status_interval_s,
+        )
+
+    def _kubelet(self, cluster: Cluster) -> Program:
+        keys = {"InterlinkURL": "http://127.0.0.1", "InterlinkPort": self.server_port}
+        if isinstance(cluster, ControlPlane):
+            pair = cluster.issue_serving(["127.0.0.1", self.node_name])
+            keys |= {"KubeletCertFile": str(pair.cert), "KubeletKeyFile": str(pair.key)}
+        config = self._file("virtual-kubelet.yaml", **keys)
+        environment = {
+            "KUBECONFIG": str(cluster.kubeconfig),
+            "KUBELET_URL": "127.0.0.1",
+            "KUBELET_PORT": str(self.kubelet_port),
+            "POD_IP": "127.0.0.1",
+        }
+        return Program(
+            ["virtual-kubelet", "--node-name", self.node_name, "--config", str(config)],
+            log=self.folder / "virtual-kubelet.log",
+            environ={**_bare_environment(), **environment},
+            answers=lambda: _answers(self.kubelet_port, tls=_unverified()),
+            is_detached=self._is_detached,
+        )
+
+    def _file(self, name: str, **keys: object) -> Path:
+        path = self.folder / name
+        path.write_text(json.dumps(keys, indent=2) + "\n")
+        return path
+
+
+def _bare_environment() -> dict[str, str]:
+    """What a service manager gives: nothing that could configure the programs by accident."""
+    return {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+
+
+def _answers(port: int, tls: ssl.SSLContext | None) -> bool:
+    connection = (
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=tls)
+        if tls
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    )
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _unverified() -> ssl.SSLContext:
+    """For asking whether it answers, not for trusting what it says."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
