@@ -24,6 +24,13 @@ class Settings(Protocol):
 
 S = TypeVar("S", bound=Settings)
 
+
+class Mistake(click.ClickException):
+    """Something the user has to change: one line on stderr, exit code 2."""
+
+    exit_code = 2
+
+
 config_option = click.option(
     "--config", "config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file (YAML)."
 )
@@ -38,12 +45,15 @@ def run(
     try:
         failpoints.configure(os.environ)
         settings = load(read(config), os.environ, str(config or "environment"))
-        logging.configure(settings.log_level)
-        for key in settings.unknown_keys:
-            structlog.get_logger("interlink").warning("configuration.unknown-key", key=key, file=str(config))
-        asyncio.run(program(settings))
     except (ModelError, ValueError) as error:
-        raise click.UsageError(str(error)) from error
+        raise Mistake(str(error)) from error
+    logging.configure(settings.log_level)
+    for key in settings.unknown_keys:
+        structlog.get_logger("interlink").warning("configuration.unknown-key", key=key, file=str(config))
+    try:
+        asyncio.run(program(settings))
+    except ModelError as error:
+        raise Mistake(str(error)) from error
 
 
 def read(config: Path | None) -> str:
@@ -53,7 +63,7 @@ def read(config: Path | None) -> str:
         return config.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise click.UsageError(f"--config: cannot read {config}: {reason}") from error
+        raise Mistake(f"--config: cannot read {config}: {reason}") from error
 
 
 def default_config(environment: Mapping[str, str], variable: str, default: str) -> Path | None:

@@ -110,8 +110,10 @@ class Link:
 
     def _translated(self, error: Exception, path: str) -> SDKError:
         where = f"{self._peer} at {self.address}"
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            return Unreachable(f"cannot reach the {where}: {error}")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return Unreachable(f"cannot reach the {where}: {error.os_error.strerror or error.os_error}")
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return Unreachable(f"cannot reach the {where}: no connection in time")
         if isinstance(error, TimeoutError):
             return OutcomeUnknown(f"the {where} did not answer {path} in time")
         return OutcomeUnknown(f"the {where} closed the connection during {path}: {str(error) or type(error).__name__}")

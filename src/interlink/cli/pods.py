@@ -1,0 +1,203 @@
+"""`interlink pods`: look at a server's pods, or give it pods without Kubernetes."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from interlink.apps import submitting
+from interlink.kubelet.errors import KubeletError
+from interlink.kubelet.remote import Remote
+from interlink.model import ids, statuses
+from interlink.model.errors import ModelError
+from interlink.model.ids import Owner
+from interlink.model.pods import ObjectMeta, Pod, PodSpec
+from interlink.sdk import addresses
+from interlink.sdk.errors import SDKError
+from interlink.sdk.transport import Link
+from interlink.wire import messages
+from interlink.wire.messages import Change, LogOptions, LogRequest
+
+
+class Target:
+    """The server and the owner whose pods are meant."""
+
+    def __init__(self, server: str, owner: Owner) -> None:
+        self.server = server
+        self.owner = owner
+
+    @contextlib.asynccontextmanager
+    async def remote(self) -> AsyncIterator[Remote]:
+        address = addresses.parse(self.server, None, key="--server")
+        link = Link(address, peer="interLink server", headers={messages.CLUSTER_HEADER: self.owner.cluster})
+        try:
+            yield Remote(link, self.owner)
+        finally:
+            await link.close()
+
+
+def _owner(_: click.Context, __: click.Parameter, value: str) -> Owner:
+    cluster, slash, node = value.partition("/")
+    if not slash:
+        raise click.BadParameter("expected CLUSTER/NODE, as in cli/submit")
+    try:
+        return ids.owner(cluster, node)
+    except ModelError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+output_option = click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True)
+
+
+@click.group()
+@click.option("--server", envvar="INTERLINK_SERVER", default="http://127.0.0.1:3000", show_default=True, metavar="URL")
+@click.option(
+    "--owner",
+    default=str(submitting.OWNER),
+    show_default=True,
+    callback=_owner,
+    help="CLUSTER/NODE whose pods are meant.",
+)
+@click.pass_context
+def pods(context: click.Context, server: str, owner: Owner) -> None:
+    """Look at a server's pods, or give it pods without Kubernetes.
+
+    \b
+    Example:
+      interlink pods --server http://127.0.0.1:3000 submit -f pod.yaml
+      interlink pods list
+    """
+    context.obj = Target(server, owner)
+
+
+@pods.command()
+@click.option("-f", "manifest", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True)
+@output_option
+@click.pass_obj
+def submit(target: Target, manifest: Path, output: str) -> None:
+    """Submit every pod (and the pods of every Job) of a manifest; its ConfigMaps and Secrets are their inputs."""
+
+    async def work() -> list[submitting.Submitted]:
+        async with target.remote() as remote:
+            return await submitting.submit(manifest, remote)
+
+    submitted = _run(work())
+    if output == "json":
+        click.echo(json.dumps(msgspec.to_builtins(submitted), indent=2))
+        return
+    for pod in submitted:
+        click.echo(f"{pod.namespace}/{pod.name} {pod.uid} {pod.job_id}")
+
+
+@pods.command("list")
+@output_option
+@click.pass_obj
+def list_(target: Target, output: str) -> None:
+    """The owner's pods and their jobs."""
+    rows = [_row(change) for change in _run(_changes(target))]
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("POD", "UID", "JOB", "STATE", "EXIT CODES", box=None, pad_edge=False)
+    for row in rows:
+        codes = ",".join(str(code) for code in row["exit_codes"])
+        table.add_row(f"{row['namespace']}/{row['name']}", row["uid"], row["job_id"], row["state"], codes)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+@pods.command()
+@click.argument("uid")
+@click.pass_obj
+def show(target: Target, uid: str) -> None:
+    """Everything the server knows of one pod's job, as JSON."""
+    change = _one(_run(_changes(target)), uid)
+    click.echo(msgspec.json.format(msgspec.json.encode(change), indent=2))
+
+
+@pods.command()
+@click.argument("uid")
+@click.argument("container")
+@click.option("--follow", is_flag=True, help="Go on until the container has ended.")
+@click.option("--tail", type=click.IntRange(min=0), default=0, metavar="LINES", help="Only the last lines.")
+@click.pass_obj
+def logs(target: Target, uid: str, container: str, follow: bool, tail: int) -> None:
+    """The log of a container."""
+    question = LogRequest(pod_uid=uid, container=container, options=LogOptions(follow=follow, tail=tail))
+
+    async def work() -> None:
+        async with target.remote() as remote, remote.logs(question) as chunks:
+            async for chunk in chunks:
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+
+    _run(work())
+
+
+@pods.command()
+@click.argument("uid")
+@click.option("--grace-period", type=click.IntRange(min=0), default=30, show_default=True, metavar="SECONDS")
+@click.pass_obj
+def delete(target: Target, uid: str, grace_period: int) -> None:
+    """End a pod's job: TERM, the grace period, KILL. Returns before the job has ended."""
+
+    async def work() -> None:
+        async with target.remote() as remote:
+            status = _one(await _changes(target), uid).status
+            meta = ObjectMeta(
+                name=status.name, namespace=status.namespace, uid=uid, deletion_grace_period_seconds=grace_period
+            )
+            await remote.delete(Pod(metadata=meta, spec=PodSpec(node_name=target.owner.node)))
+
+    _run(work())
+    click.echo(f"pod {uid}: the job is being ended")
+
+
+async def _changes(target: Target) -> list[Change]:
+    async with target.remote() as remote:
+        return (await remote.changes("", 0, wait_s=0)).changes
+
+
+def _one(changes: list[Change], uid: str) -> Change:
+    for change in changes:
+        if change.status.uid == uid:
+            return change
+    raise click.ClickException(f"the server knows no pod {uid} of this owner; see `interlink pods list`")
+
+
+def _row(change: Change) -> dict[str, Any]:
+    status = change.status
+    containers = [statuses.read(raw) for raw in status.containers or []]
+    return {
+        "namespace": status.namespace,
+        "name": status.name,
+        "uid": status.uid,
+        "job_id": status.job_id,
+        "state": _state(change, containers),
+        "exit_codes": statuses.exit_codes(containers),
+    }
+
+
+def _state(change: Change, containers: list[statuses.ContainerStatus]) -> str:
+    if change.rejected is not None:
+        return "rejected"
+    if change.has_ended:
+        return "deleted" if change.is_deleting else "succeeded" if statuses.is_success(containers) else "failed"
+    if change.is_deleting:
+        return "deleting"
+    return "running" if any(status.running for status in containers) else "waiting"
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Errors of the other side end in one line."""
+    try:
+        return asyncio.run(work)
+    except (SDKError, KubeletError, ModelError) as error:
+        raise click.ClickException(str(error)) from error
