@@ -3,10 +3,13 @@
 import re
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from interlink.testing import Cluster, ControlPlane, UnavailableError, assets, clusters, open_cluster
+from interlink.testing.programs import Programs
+from tests.support.pods import Pods
 
 GIVEN_TO_EACH_NAMESPACE = ("serviceaccount/default", "configmap/kube-root-ca.crt")
 
@@ -61,6 +64,28 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
 def node_name(request: pytest.FixtureRequest) -> str:
     """A name for a node that no other test uses."""
     return f"{slug(request.node.name)}-{secrets.token_hex(3)}"
+
+
+@pytest.fixture
+def stopped_programs(tmp_path: Path, cluster: Cluster, node_name: str) -> Iterator[Programs]:
+    """Plugin, server and virtual kubelet, for a test that starts them in its own way."""
+    programs = Programs(tmp_path, cluster=cluster, node_name=node_name)
+    yield programs
+    programs.stop()
+    cluster.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def programs(stopped_programs: Programs) -> Programs:
+    """Plugin, server and virtual kubelet, running; the test may kill and start them."""
+    stopped_programs.start()
+    return stopped_programs
+
+
+@pytest.fixture
+def pods(cluster: Cluster, namespace: str, node_name: str, stopped_programs: Programs) -> Pods:
+    """Pods of this test, bound to its node."""
+    return Pods(cluster, namespace, node_name, ledger=stopped_programs.folder / "ledger")
 
 
 def slug(text: str) -> str:

@@ -6,7 +6,9 @@ import hashlib
 import pytest
 
 from interlink.testing import Cluster
-from tests.e2e.pods import Pods, exit_codes
+from tests.support.pods import Pods, exit_codes
+
+pytestmark = pytest.mark.usefixtures("programs")
 
 
 def test_exit_code_t06(pods: Pods) -> None:

@@ -6,7 +6,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import prometheus_client
@@ -46,7 +46,30 @@ def application(routes: Sequence[web.RouteDef], *, readiness: Readiness) -> web.
     app = web.Application(client_max_size=BODY_LIMIT_BYTES, middlewares=[_measured, _errors_as_answers])
     app.add_routes([web.get("/healthz", _healthz), web.get("/readyz", readyz), web.get("/metrics", _metrics)])
     app.add_routes(routes)
+    nobody: set[asyncio.Task[None]] = set()
+    app[_WAITING] = nobody
+    app.on_shutdown.append(_end_waiting)
     return app
+
+
+_WAITING: web.AppKey[set["asyncio.Task[None]"]] = web.AppKey("waiting", set)
+
+
+@contextlib.contextmanager
+def waiting_for_news(request: web.Request) -> Iterator[None]:
+    """Mark a request that lasts as long as its client likes: when the program stops it is ended, not waited for."""
+    task = asyncio.current_task()
+    assert task is not None
+    request.app[_WAITING].add(task)
+    try:
+        yield
+    finally:
+        request.app[_WAITING].discard(task)
+
+
+async def _end_waiting(app: web.Application) -> None:
+    for task in list(app[_WAITING]):
+        task.cancel()
 
 
 async def _healthz(_: web.Request) -> web.Response:

@@ -67,7 +67,7 @@ async def stream(request: web.Request, chunks: AsyncIterator[bytes]) -> web.Stre
     first = await anext(chunks, b"")
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(request)
-    with contextlib.suppress(ConnectionResetError):
+    with hosting.waiting_for_news(request), contextlib.suppress(ConnectionResetError):
         await response.write(first)
         async for chunk in chunks:
             await response.write(chunk)

@@ -79,7 +79,8 @@ class _Routes:
 
     async def changes(self, request: web.Request) -> web.Response:
         message = codec.decode(await request.read(), ChangesRequest)
-        return json_answer(await self._service.changes(message))
+        with hosting.waiting_for_news(request):
+            return json_answer(await self._service.changes(message))
 
 
 def _cluster(request: web.Request) -> str:

@@ -60,6 +60,16 @@ class Daemon:
         """TERM, and KILL after the deadline. On return it has ended; does nothing if it does not run."""
         self._end(signal.SIGTERM, deadline_s=deadline_s)
 
+    def terminate(self, *, deadline_s: float) -> int | None:
+        """TERM; the exit code, or None if it has not ended by the deadline. Raises DaemonError if it does not run."""
+        self.check()
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            return self._process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            return None
+
     def kill(self) -> None:
         """KILL at once. On return it has ended; does nothing if it does not run."""
         self._end(signal.SIGKILL, deadline_s=10)

@@ -3,6 +3,7 @@
 They are started as a user starts them, with configuration files in a folder of the test, and log into files there.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -72,6 +73,11 @@ class Program:
         if self._daemon:
             self._daemon.stop(deadline_s=20)
 
+    def terminate(self, *, deadline_s: float = 20) -> int | None:
+        """SIGTERM; the exit code, or None when it has not ended in time."""
+        assert self._daemon is not None
+        return self._daemon.terminate(deadline_s=deadline_s)
+
     def restart(self) -> None:
         self.kill()
         self.start()
@@ -135,11 +141,12 @@ class Programs:
         for program in reversed(self.all().values()):
             program.stop()
 
-    def call(self, path: str, body: object = None) -> bytes:
-        """The server's answer to a POST; for what no program of ours asks. Raises OSError when it is away."""
+    def get(self, path: str) -> str:
+        """The server's answer, whatever its code. Raises OSError when it is away."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=30)
-        connection.request("POST", path, body=json.dumps(body) if body is not None else None)
-        return connection.getresponse().read()
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
 
     def _program(self, name: str, arguments: list[str], config: Path, port: int) -> Program:
         return Program(

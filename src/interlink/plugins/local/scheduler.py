@@ -38,7 +38,7 @@ class HostScheduler:
     def _start(self, directory: JobDirectory) -> None:
         """A process that outlives us: a session of its own, no descriptors of ours."""
         runner = subprocess.Popen(
-            [self._python, "-I", str(directory.runner), "run", str(directory.path)],
+            [self._python, "-I", "-S", str(directory.runner), "run", str(directory.path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
 from interlink.sdk.batch import volumes
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.runtime import Mount, Runtime
+from interlink.sdk.batch.runtime import Launch, Mount, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
 from interlink.sdk.errors import Rejected
 from interlink.wire.messages import RetrievedPodData
@@ -86,7 +86,7 @@ class _Prepared(msgspec.Struct, frozen=True):
         env_file = directory.env / f"{container.name}.json"
         environment = msgspec.json.encode(launch.environment)
         return _Prepared(
-            entry=_entry(container, launch.argv, env_file.relative_to(directory.path), message),
+            entry=_entry(container, launch, env_file.relative_to(directory.path), message),
             files=[
                 File(path=env_file, content=environment, mode=0o600),
                 File(path=message, content=b"", mode=0o600),
@@ -95,13 +95,13 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _entry(container: Container, argv: list[str], env_file: Path, message: Path) -> dict[str, Any]:
+def _entry(container: Container, launch: Launch, env_file: Path, message: Path) -> dict[str, Any]:
     return {
         "name": container.name,
         "image": container.image,
-        "argv": argv,
+        "argv": launch.argv,
         "env_file": str(env_file),
-        "cwd": container.working_dir,
+        "cwd": launch.working_directory or "/",
         "sidecar": container.is_sidecar,
         "termination_message_path": str(message),
         "termination_message_policy": container.termination_message_policy or "File",

@@ -19,10 +19,12 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """`argv` runs the container; `files` are to be written into the job directory first."""
+    """`argv` runs the container, from `working_directory` of the host where it is not None; `files` are to be written
+    into the job directory first."""
 
     argv: list[str]
     environment: list[tuple[str, str]]
+    working_directory: str | None = None
     files: dict[Path, bytes] = {}
 
 

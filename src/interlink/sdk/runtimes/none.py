@@ -33,12 +33,12 @@ class HostProcesses:
             )
         environment = _environment(container, pod_name)
         if not mounts:
-            return Launch(argv=command, environment=environment)
+            return Launch(argv=command, environment=environment, working_directory=container.working_dir)
         table = directory.path / "mounts" / f"{container.name}.json"
         return Launch(
-            argv=[self._python, "-I", str(directory.runner), "enter", str(table), "--", *command],
+            argv=[self._python, "-I", "-S", str(directory.runner), "enter", str(table), "--", *command],
             environment=environment,
-            files={table: _mount_table(mounts)},
+            files={table: _mount_table(mounts, container.working_dir)},
         )
 
 
@@ -47,6 +47,7 @@ def _environment(container: Container, pod_name: str) -> list[tuple[str, str]]:
     return list({**_DEFAULTS, "HOSTNAME": pod_name, **own}.items())
 
 
-def _mount_table(mounts: Sequence[Mount]) -> bytes:
+def _mount_table(mounts: Sequence[Mount], working_directory: str | None) -> bytes:
+    """The working directory may lie in a mount, so it is entered after them."""
     rows = [{"source": str(m.source), "target": str(Path(m.target)), "read_only": m.read_only} for m in mounts]
-    return msgspec.json.encode({"mounts": rows})
+    return msgspec.json.encode({"mounts": rows, "cwd": working_directory})
