@@ -73,9 +73,10 @@ def restart_with(programs: Programs, point: str, *, at_hit: int) -> Program:
 
 
 @pytest.mark.parametrize("point", [*CREATES, *STATUSES])
-def test_kill_in_the_middle_of_creates(programs: Programs, pods: Pods, point: str) -> None:
+def test_kill_in_the_middle_of_creates(stopped_programs: Programs, pods: Pods, point: str) -> None:
     """Each payload of 20 pods starts exactly once, each pod succeeds and keeps the job id that it had."""
-    program = restart_with(programs, point, at_hit=1 if point in STATUSES else AT_HIT)
+    program = victim(stopped_programs, point)
+    stopped_programs.start(failpoints={program: f"{point}=kill@{1 if point in STATUSES else AT_HIT}"})
     pods.start_many(PODS, "sleep 1")
     program.await_death()
     known = {uid: job_id for uid, job_id in pods.job_ids().items() if job_id}

@@ -46,13 +46,19 @@ def application(routes: Sequence[web.RouteDef], *, readiness: Readiness) -> web.
     app = web.Application(client_max_size=BODY_LIMIT_BYTES, middlewares=[_measured, _errors_as_answers])
     app.add_routes([web.get("/healthz", _healthz), web.get("/readyz", readyz), web.get("/metrics", _metrics)])
     app.add_routes(routes)
-    nobody: set[asyncio.Task[None]] = set()
-    app[_WAITING] = nobody
+    app[_WAITING] = _Waiting()
     app.on_shutdown.append(_end_waiting)
     return app
 
 
-_WAITING: web.AppKey[set["asyncio.Task[None]"]] = web.AppKey("waiting", set)
+class _Waiting:
+    """The tasks of requests that wait for news."""
+
+    def __init__(self) -> None:
+        self.tasks: set[asyncio.Task[object]] = set()
+
+
+_WAITING = web.AppKey("waiting", _Waiting)
 
 
 @contextlib.contextmanager
@@ -60,15 +66,16 @@ def waiting_for_news(request: web.Request) -> Iterator[None]:
     """Mark a request that lasts as long as its client likes: when the program stops it is ended, not waited for."""
     task = asyncio.current_task()
     assert task is not None
-    request.app[_WAITING].add(task)
+    waiting = request.app[_WAITING].tasks
+    waiting.add(task)
     try:
         yield
     finally:
-        request.app[_WAITING].discard(task)
+        waiting.discard(task)
 
 
 async def _end_waiting(app: web.Application) -> None:
-    for task in list(app[_WAITING]):
+    for task in list(app[_WAITING].tasks):
         task.cancel()
 
 

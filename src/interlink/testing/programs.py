@@ -11,7 +11,7 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from interlink.testing import ports, waiting
@@ -130,10 +130,10 @@ class Programs:
         programs = {"plugin": self.plugin, "server": self.server}
         return programs | ({"virtual kubelet": self.kubelet} if self.kubelet else {})
 
-    def start(self) -> None:
+    def start(self, *, failpoints: Mapping[Program, str] = MappingProxyType({})) -> None:
         """All at once, as on a machine that boots: none needs another to be there first."""
         for program in self.all().values():
-            program.start(is_awaited=False)
+            program.start(failpoints=failpoints.get(program, ""), is_awaited=False)
         for program in self.all().values():
             program.await_ready()
 
