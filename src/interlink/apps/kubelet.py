@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 
 _ANNOUNCE_S = 60.0
 _PING_S = 10.0
+_CREATE_HOLD_S = 5
 
 
 async def run(settings: KubeletSettings) -> None:
@@ -40,7 +41,7 @@ async def run(settings: KubeletSettings) -> None:
             settings.server,
             peer="interLink server",
             token_file=settings.token_file,
-            headers={messages.CLUSTER_HEADER: owner.cluster},
+            headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
         )
         try:
             await _run(settings, client, Remote(link, owner))

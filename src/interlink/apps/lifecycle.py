@@ -8,6 +8,7 @@ import structlog
 from interlink.kube.errors import KubeError
 from interlink.sdk import hosting
 from interlink.sdk.errors import SDKError
+from interlink.server.errors import ServerError
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +19,7 @@ def log_failure(name: str, error: Exception) -> None:
 
 def log_trouble(name: str, error: Exception) -> None:
     """Trouble with the other side is expected: one line, no traceback."""
-    if not isinstance(error, SDKError | KubeError):
+    if not isinstance(error, SDKError | KubeError | ServerError):
         log_failure(name, error)
         return
     log.warning("loop.trouble", loop=name, error=str(error))

@@ -15,29 +15,55 @@ from interlink.sdk import hosting
 from interlink.sdk.client import PluginClient
 from interlink.sdk.transport import Link
 from interlink.server import routes
+from interlink.server.breaker import Breaker
+from interlink.server.creating import Creator, Limits
+from interlink.server.deleting import Deleter
+from interlink.server.dispatching import Dispatcher
 from interlink.server.errors import StoreUnavailable
+from interlink.server.jobscript import HTTPScriptBuilder
 from interlink.server.ledger import Ledger
+from interlink.server.polling import Poller
 from interlink.server.service import Service
 from interlink.server.settings import ServerSettings
 from interlink.server.store.files import FilesStore
+from interlink.server.sweeping import Sweeper
 
 log = structlog.get_logger(__name__)
 
 
 async def run(settings: ServerSettings) -> None:
-    """Serve until SIGTERM or SIGINT, then let writes in flight finish. Raises ConfigurationError."""
+    """Serve until SIGTERM or SIGINT, then let writes in flight finish. Raises ConfigurationError and NewerFormat."""
     with _only_server(settings):
         async with _plugin(settings) as plugin:
-            service = Service(
-                Ledger(FilesStore(settings.directory)), plugin, job_lost_grace_s=settings.job_lost_grace_s
-            )
+            ledger = Ledger(FilesStore(settings.directory))
+            limits = Limits(pods=settings.max_pods, waiting_creates=settings.max_waiting_creates)
+            creator = Creator(ledger, plugin, HTTPScriptBuilder(settings.scripts), limits)
+            service = _service(settings, ledger, plugin, creator)
             await _restore(service)
-            async with hosting.serving(routes.application(service), settings.address) as port:
-                log.info("server.ready", address=str(settings.address), port=port, plugin=str(settings.plugin))
-                rounds = run_repeatedly(
-                    "round", service.round, on_failure=lifecycle.log_failure, pause_s=settings.status_interval_s
-                )
-                await lifecycle.until_stopped(rounds)
+            async with creator:
+                await _serve(settings, service)
+
+
+def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creator: Creator) -> Service:
+    return Service(
+        ledger,
+        plugin,
+        creator,
+        Deleter(ledger, plugin, creator),
+        Poller(ledger, plugin, creator, job_lost_grace_s=settings.job_lost_grace_s),
+        Sweeper(ledger, plugin, tombstone_lifetime_s=settings.tombstone_lifetime_s),
+    )
+
+
+async def _serve(settings: ServerSettings, service: Service) -> None:
+    app = routes.application(service, create_hold_s=settings.create_hold_s, body_limit_bytes=settings.max_body_bytes)
+    async with hosting.serving(app, settings.address, tls=settings.tls) as port:
+        log.info("server.ready", address=str(settings.address), port=port, plugin=str(settings.plugin))
+        trouble = lifecycle.log_trouble
+        await lifecycle.until_stopped(
+            run_repeatedly("round", service.round, on_failure=trouble, pause_s=settings.status_interval_s),
+            run_repeatedly("sweep", service.sweep, on_failure=trouble, pause_s=settings.sweep_interval_s),
+        )
 
 
 async def _restore(service: Service) -> None:
@@ -64,9 +90,9 @@ def _only_server(settings: ServerSettings) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _plugin(settings: ServerSettings) -> AsyncIterator[PluginClient]:
-    link = Link(settings.plugin, peer="plugin")
+async def _plugin(settings: ServerSettings) -> AsyncIterator[Dispatcher]:
+    link = Link(settings.plugin, peer="plugin", tls=settings.plugin_tls)
     try:
-        yield PluginClient(link)
+        yield Dispatcher(PluginClient(link), Breaker())
     finally:
         await link.close()

@@ -31,7 +31,37 @@ class TaintSetting(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
-    """The file that `--config` or CONFIGPATH names. Intervals are in seconds."""
+    """The file that `--config` or CONFIGPATH names.
+
+    InterlinkURL: where the server is: unix:///path, http://host or https://host.
+    InterlinkPort: the server's port; not used with a unix socket.
+    VKTokenFile: a file whose content is sent to the server as bearer token; read anew for each call.
+    Resources: what the node offers; what the plugin says of itself wins.
+    Resources.CPU: cores, as a Kubernetes quantity.
+    Resources.Memory: as a Kubernetes quantity.
+    Resources.Pods: how many pods.
+    Resources.Accelerators[].ResourceType: the name of the resource, as nvidia.com/gpu.
+    Resources.Accelerators[].Model: accepted and not used.
+    Resources.Accelerators[].Available: how many, as a Kubernetes quantity.
+    NodeLabels: labels of the node beside its own, each key=value.
+    NodeTaints: taints of the node beside its own.
+    NodeTaints[].Effect: NoSchedule, PreferNoSchedule or NoExecute.
+    KubeletCertFile: the certificate that the node's HTTPS endpoint shows; without one it makes its own, which the API
+        server has no reason to trust.
+    KubeletKeyFile: the key of that certificate.
+    ClusterID: the cluster's name at the server and in the names of jobs; without one it is taken from the UID of the
+        namespace kube-system. Do not change it while pods run.
+    ConcurrentCreates: how many creates may be under way at the same time.
+    VerboseLogging: log at level debug.
+    ErrorsOnlyLogging: log errors only; VerboseLogging wins.
+    CONFIGPATH: the configuration file, when --config is not given.
+    NODENAME: the node's name, when --node-name is not given.
+    KUBECONFIG: the file that says where Kubernetes is; without it the service account of the pod it runs in is used.
+    KUBELET_URL: the address to listen on for the API server; 0.0.0.0 when not set.
+    KUBELET_PORT: the port to listen on for the API server; 5820 when not set.
+    POD_IP: the node's address, at which the API server reaches that port, and the address of its pods; 127.0.0.1 when
+        not set.
+    """
 
     interlink_url: str = msgspec.field(name="InterlinkURL", default="")
     interlink_port: str | int = ""

@@ -5,7 +5,8 @@ ModelError
 ├── InvalidQuantity    "500x"
 ├── InvalidPod         a manifest we cannot run
 ├── ConfigurationError a key of a configuration file
-└── DamagedRecord      a cache record that cannot be trusted
+├── DamagedRecord      a cache record that cannot be trusted
+└── NewerFormat        a cache record of a newer version of this program
 """
 
 
@@ -30,4 +31,8 @@ class ConfigurationError(ModelError):
 
 
 class DamagedRecord(ModelError):
+    pass
+
+
+class NewerFormat(ModelError):
     pass

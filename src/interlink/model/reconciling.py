@@ -1,10 +1,11 @@
 """Desired (Kubernetes) x known (cache) -> what to do. Pure; half a plan applied and planned again is harmless."""
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 
 import msgspec
 
-from interlink.model.ids import JobID, Owner, PodUID
+from interlink.model.ids import JobID, Owner, PodUID, Tag, parse_tag
 from interlink.model.pods import Pod
 from interlink.model.records import Intent, Record
 
@@ -50,3 +51,59 @@ def _lacks_job(record: Record | None, owner: Owner) -> bool:
 
 def _is_over(record: Record) -> bool:
     return record.has_ended and record.intent is Intent.DELETE
+
+
+class SeenJob(msgspec.Struct, frozen=True):
+    """A job at the batch system: its name, and the node it says it was made for."""
+
+    tag: str
+    node: str
+    is_alive: bool
+
+
+class Orphan(msgspec.Struct, frozen=True):
+    tag: Tag
+    owner: Owner
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """`cancel` now; `suspects` are those seen for the first time, by tag."""
+
+    cancel: list[Orphan]
+    suspects: frozenset[str]
+
+
+def plan_sweep(
+    jobs: Iterable[SeenJob],
+    records: Mapping[PodUID, Record],
+    announced: Collection[Owner],
+    suspects: Collection[str],
+) -> Sweep:
+    """Which living jobs have no pod. Jobs of owners that have not announced, and foreign jobs, are never touched."""
+    orphans = [orphan for job in jobs if (orphan := _orphan(job, records, announced)) is not None]
+    return Sweep(
+        cancel=[orphan for orphan in orphans if str(orphan.tag) in suspects],
+        suspects=frozenset(str(orphan.tag) for orphan in orphans),
+    )
+
+
+def _orphan(job: SeenJob, records: Mapping[PodUID, Record], announced: Collection[Owner]) -> Orphan | None:
+    tag = parse_tag(job.tag)
+    if tag is None or not job.is_alive or tag.pod_uid in records:
+        return None
+    owner = Owner(cluster=tag.cluster, node=job.node)
+    return Orphan(tag=tag, owner=owner) if owner in announced else None
+
+
+def expired(
+    records: Mapping[PodUID, Record], now: datetime, lifetime: timedelta, announced: Collection[Owner]
+) -> list[PodUID]:
+    """Tombstones whose owner never tells that the pod has gone: an existing virtual kubelet deletes and forgets."""
+    return [
+        uid
+        for uid, record in records.items()
+        if _is_over(record)
+        and record.owner not in announced
+        and record.ended_at is not None
+        and now - record.ended_at > lifetime
+    ]

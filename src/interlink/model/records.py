@@ -5,7 +5,6 @@ is passed on, a terminal state before it is told. It never holds an environment 
 """
 
 import enum
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -14,7 +13,6 @@ import msgspec
 from msgspec import Raw
 
 from interlink.model import statuses
-from interlink.model.errors import DamagedRecord
 from interlink.model.ids import JobID, Owner, PodUID, Tag
 from interlink.model.pods import Pod, skeleton
 from interlink.model.statuses import ContainerState, ContainerStatus, Terminated
@@ -31,12 +29,12 @@ class Intent(enum.StrEnum):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    format: int
     pod: Pod
     owner: Owner
     intent: Intent
     created_at: datetime
     updated_at: datetime
-    format: int = FORMAT
     attempt: int = 0
     job_id: JobID | None = None
     submitted_at: datetime | None = None
@@ -45,6 +43,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rejected: str | None = None
     absent_since: datetime | None = None
     ended_at: datetime | None = None
+    revision: int = 0
+    """How often the record has changed; never falls."""
 
     @property
     def pod_uid(self) -> PodUID:
@@ -65,7 +65,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def begun(pod: Pod, owner: Owner, now: datetime) -> Record:
-    return Record(pod=skeleton(pod), owner=owner, intent=Intent.CREATE, created_at=now, updated_at=now)
+    return Record(format=FORMAT, pod=skeleton(pod), owner=owner, intent=Intent.CREATE, created_at=now, updated_at=now)
 
 
 def adopted(pod: Pod, owner: Owner, job_id: JobID, now: datetime) -> Record:
@@ -86,8 +86,7 @@ def rejected(record: Record, reason: str, now: datetime) -> Record:
 
 def deleting(record: Record, pod: Pod, now: datetime) -> Record:
     """The tombstone: from here on nothing is created for this pod. `pod` brings the grace period that is asked."""
-    news = replace(record, record.updated_at, intent=Intent.DELETE, pod=skeleton(pod))
-    return record if news == record else replace(news, now)
+    return _changed(record, now, intent=Intent.DELETE, pod=skeleton(pod))
 
 
 def settled(record: Record, now: datetime) -> Record:
@@ -114,16 +113,20 @@ def observed(
         restart_policy=record.pod.spec.restart_policy,
     )
     known_id = record.job_id or (JobID(job_id) if job_id else None)
-    news = replace(
+    return _changed(
         record,
-        record.updated_at,
+        now,
         containers=main,
         init_containers=init,
         job_id=known_id,
         absent_since=None,
         ended_at=now if has_ended else None,
     )
-    return record if news == record else replace(news, now)
+
+
+def says_something(states: Sequence[Raw]) -> bool:
+    """Whether any of these is a state at all. Raises msgspec.MsgspecError for an entry that is no container status."""
+    return any(statuses.read(raw).says_something for raw in states)
 
 
 def _merged(known: Sequence[Raw], news: Sequence[Raw]) -> tuple[Raw, ...]:
@@ -163,7 +166,14 @@ def _lost(name: str, now: datetime) -> ContainerStatus:
 
 
 def replace(record: Record, now: datetime, **changes: object) -> Record:
-    return msgspec.structs.replace(record, updated_at=now, **changes)
+    return msgspec.structs.replace(record, updated_at=now, revision=record.revision + 1, **changes)
+
+
+def _changed(record: Record, now: datetime, **changes: object) -> Record:
+    """The record with the changes, or the same record when they change nothing."""
+    if msgspec.structs.replace(record, **changes) == record:
+        return record
+    return replace(record, now, **changes)
 
 
 class Decision(enum.Enum):
@@ -192,38 +202,3 @@ def decide_create(record: Record | None, owner: Owner) -> Decision:
         case Intent.NONE:
             return Decision.ANSWER
     assert_never(record.intent)
-
-
-# --- on disk ---------------------------------------------------------------------------------------------------------
-
-
-class _Sealed(msgspec.Struct, frozen=True):
-    checksum: str
-    record: Raw
-
-
-def dump(record: Record) -> bytes:
-    """Indented JSON, which is valid YAML, under a checksum over the record's compact form."""
-    body = msgspec.json.format(msgspec.json.encode(record), indent=-1)
-    return (
-        msgspec.json.format(msgspec.json.encode(_Sealed(checksum=_checksum(body), record=Raw(body))), indent=2) + b"\n"
-    )
-
-
-def load(data: bytes) -> Record:
-    """Raises DamagedRecord, with the reason, for anything that is not exactly what `dump` wrote."""
-    try:
-        sealed = msgspec.json.decode(data, type=_Sealed)
-        body = msgspec.json.format(bytes(sealed.record), indent=-1)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise DamagedRecord(f"not a record: {error}") from error
-    if _checksum(body) != sealed.checksum:
-        raise DamagedRecord("the checksum does not match")
-    try:
-        return msgspec.json.decode(body, type=Record)
-    except msgspec.MsgspecError as error:
-        raise DamagedRecord(f"not a record of format {FORMAT}: {error}") from error
-
-
-def _checksum(body: bytes) -> str:
-    return "sha256:" + hashlib.sha256(body).hexdigest()

@@ -5,6 +5,7 @@ SDKError
 ├── Refused         definitive for this request: the pod is deleted or another owner's
 ├── NotFound        there is no such job
 ├── Unreachable     nothing has been done; repeat later
+│   └── Overloaded  as many as are taken on at a time are under way
 └── OutcomeUnknown  it may have been done; ask before repeating
 """
 
@@ -26,6 +27,10 @@ class NotFound(SDKError):
 
 
 class Unreachable(SDKError):
+    pass
+
+
+class Overloaded(Unreachable):
     pass
 
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from interlink.model.errors import ConfigurationError, ModelError
 from interlink.sdk.addresses import Address
-from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, SDKError, Unreachable
+from interlink.sdk.errors import NotFound, OutcomeUnknown, Overloaded, Refused, Rejected, SDKError, Unreachable
 from interlink.wire import codec
 
 log = structlog.get_logger(__name__)
@@ -32,18 +32,21 @@ _ANSWERS: dict[type[SDKError], tuple[int, str]] = {
     Refused: (409, "conflict"),
     NotFound: (404, "not_found"),
     Unreachable: (503, "unreachable"),
+    Overloaded: (429, "unreachable"),
     OutcomeUnknown: (502, "unknown"),
 }
 
 
-def application(routes: Sequence[web.RouteDef], *, readiness: Readiness) -> web.Application:
+def application(
+    routes: Sequence[web.RouteDef], *, readiness: Readiness, body_limit_bytes: int = BODY_LIMIT_BYTES
+) -> web.Application:
     """An application with `routes`, `/healthz`, `/readyz` (503 and the problems while there are any) and `/metrics`."""
 
     async def readyz(_: web.Request) -> web.Response:
         problems = readiness()
         return web.Response(text="\n".join(problems) or "ok", status=503 if problems else 200)
 
-    app = web.Application(client_max_size=BODY_LIMIT_BYTES, middlewares=[_measured, _errors_as_answers])
+    app = web.Application(client_max_size=body_limit_bytes, middlewares=[_measured, _errors_as_answers])
     app.add_routes([web.get("/healthz", _healthz), web.get("/readyz", readyz), web.get("/metrics", _metrics)])
     app.add_routes(routes)
     app[_WAITING] = _Waiting()

@@ -1,5 +1,6 @@
 """Delete, for good: a durable tombstone first, then the plugin is asked until the job has ended or never was."""
 
+import asyncio
 import time
 from datetime import datetime
 
@@ -11,19 +12,20 @@ from interlink.model import records
 from interlink.model.ids import Owner, PodUID
 from interlink.model.pods import Pod
 from interlink.model.records import Intent, Record
-from interlink.sdk.client import PluginClient
 from interlink.sdk.errors import NotFound, Refused, SDKError
 from interlink.server.creating import Creator
+from interlink.server.dispatching import Dispatcher
 from interlink.server.ledger import Ledger
 from interlink.wire import codec
 
 log = structlog.get_logger(__name__)
 
 _REPEAT_AFTER_S = 5.0
+_AT_ONCE = 8
 
 
 class Deleter:
-    def __init__(self, ledger: Ledger, plugin: PluginClient, creator: Creator) -> None:
+    def __init__(self, ledger: Ledger, plugin: Dispatcher, creator: Creator) -> None:
         self._ledger = ledger
         self._plugin = plugin
         self._creator = creator
@@ -44,16 +46,22 @@ class Deleter:
     async def bury(self, tombstone: Record, body: bytes | None = None, *, session: str = "") -> None:
         with step("server.tombstone"):
             await self._ledger.commit([tombstone])
+        self._creator.hurry(tombstone.pod_uid)
         await self._ask(tombstone, body or codec.encode(tombstone.pod), session)
 
     async def repeat(self) -> None:
         """Ask again for every tombstone whose job is not known to have ended."""
         moment = time.monotonic()
-        for record in list(self._ledger.newest().values()):
-            if record.intent is not Intent.DELETE or record.has_ended:
-                self._next_try.pop(record.pod_uid, None)
-            elif moment >= self._next_try.get(record.pod_uid, 0.0):
+        open_ = [r for r in self._ledger.newest().values() if r.intent is Intent.DELETE and not r.has_ended]
+        self._next_try = {r.pod_uid: self._next_try.get(r.pod_uid, 0.0) for r in open_}
+        due = [record for record in open_ if moment >= self._next_try[record.pod_uid]]
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(record: Record) -> None:
+            async with limit:
                 await self._ask(record, codec.encode(record.pod), "")
+
+        await asyncio.gather(*(ask(record) for record in due))
 
     async def _ask(self, record: Record, body: bytes, session: str) -> None:
         """A create in flight comes first: what it has made can then be deleted."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlink.model.ids import Owner, PodUID
 from interlink.model.records import Record
+from interlink.server.errors import StoreUnavailable
 from interlink.server.store.store import Restored, Store
 
 
@@ -45,16 +46,28 @@ class Ledger:
         return self._told.values()
 
     async def commit(self, records: Sequence[Record]) -> None:
-        """Durable and told on return. Raises StoreUnavailable; then nothing of it has been told.
-
-        A record that was not written stays the newest, so that the next change builds on it and is written.
-        """
+        """Durable and told on return. Raises StoreUnavailable; then it is as if nothing had been changed."""
         news = [record for record in records if self._newest.get(record.pod_uid) is not record]
         for record in news:
             self._newest[record.pod_uid] = record
-        await self._store.save(news)
+        try:
+            await self._store.save(news)
+        except StoreUnavailable:
+            for record in news:
+                self._take_back(record)
+            raise
         for record in news:
             self._tell(record)
+
+    def _take_back(self, record: Record) -> None:
+        """Return to what is durable, unless a later change builds on this record: then that one decides."""
+        if self._newest.get(record.pod_uid) is not record:
+            return
+        durable = self._told.get(record.pod_uid)
+        if durable is None:
+            del self._newest[record.pod_uid]
+        else:
+            self._newest[record.pod_uid] = durable
 
     async def forget(self, uids: Sequence[PodUID]) -> None:
         await self._store.remove(uids)

@@ -1,4 +1,8 @@
-"""One question per interval about all live jobs, and what the answer changes."""
+"""One question per interval about all live jobs, and what the answer changes.
+
+Absent is not finished: a job that the answer does not mention keeps its state until it has been asked for by itself,
+and still is not mentioned for a grace period. An answer that leaves out most of what was asked is doubted.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,25 +14,38 @@ import structlog
 from interlink.aio import clock
 from interlink.aio.failpoints import step
 from interlink.model import records
-from interlink.model.ids import PodUID
+from interlink.model.ids import JobID, PodUID
 from interlink.model.records import Intent, Record
-from interlink.sdk.client import PluginClient
-from interlink.sdk.errors import SDKError
+from interlink.sdk.errors import OutcomeUnknown, Rejected, SDKError
+from interlink.server import metrics
+from interlink.server.creating import Creator
+from interlink.server.dispatching import Dispatcher
 from interlink.server.ledger import Ledger
 from interlink.wire.messages import JobStatus
 
 log = structlog.get_logger(__name__)
 
-_EXPLICIT_QUESTIONS_AT_ONCE = 8
+_QUESTIONS_AT_ONCE = 8
 _DOUBTED_FROM = 4
+_PROBES = 4
+_BULK_AGAIN_AFTER_ROUNDS = 300
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """What the plugin said about what it was asked; `unreadable` are entries that are no statuses."""
+
+    by_uid: Mapping[PodUID, JobStatus]
+    unreadable: list[str]
 
 
 class Poller:
-    def __init__(self, ledger: Ledger, plugin: PluginClient, *, job_lost_grace_s: float) -> None:
+    def __init__(self, ledger: Ledger, plugin: Dispatcher, creator: Creator, *, job_lost_grace_s: float) -> None:
         self._ledger = ledger
         self._plugin = plugin
+        self._creator = creator
         self._grace = timedelta(seconds=job_lost_grace_s)
         self._one_at_a_time = asyncio.Lock()
+        self._rounds_one_by_one = 0
         self.problem = ""
 
     async def round(self) -> None:
@@ -40,33 +57,93 @@ class Poller:
             try:
                 await self._round()
             except SDKError as error:
-                self._note(f"the plugin could not be asked: {error}")
+                self._note(f"the plugin could not be asked: {error}", is_doubt=False)
+            else:
+                self._creator.reconciled.set()
 
     async def _round(self) -> None:
-        live = {uid: record for uid, record in self._ledger.newest().items() if record.is_live}
-        if not live:
-            self._note("")
+        asked = {uid: record for uid, record in self._ledger.newest().items() if self._is_open(record)}
+        if not asked:
+            self._note("", is_doubt=False)
             return
-        answers, unreadable = await self._plugin.status([record.pod for record in live.values()])
-        mentioned = {PodUID(answer.uid): answer for answer in answers if answer.uid in live}
+        answers = await self._ask(list(asked.values()))
         with step("server.observe"):
-            await self._ledger.commit(self._observed(mentioned))
-        absent = [record for uid, record in live.items() if uid not in mentioned]
-        doubt = _doubt(len(absent), len(live)) or "; ".join(unreadable[:3])
-        self._note(doubt)
-        await self._examine(_examined(absent, is_doubted=bool(doubt)))
+            await self._ledger.commit(self._observed(answers.by_uid))
+        absent = [record for uid, record in asked.items() if uid not in answers.by_uid and record.is_live]
+        doubt = _doubt(len(absent), len(asked))
+        self._note(doubt or "; ".join(answers.unreadable[:3]), is_doubt=bool(doubt))
+        await self._examine(_examined(absent, is_doubted=bool(doubt or answers.unreadable)))
+
+    def _is_open(self, record: Record) -> bool:
+        """Live jobs, and creates of an earlier life whose outcome nobody is finding out just now."""
+        is_unresolved = record.intent is Intent.CREATE and not self._creator.is_creating(record.pod_uid)
+        return record.is_live or (is_unresolved and not record.has_ended)
+
+    # --- asking ---
+
+    async def _ask(self, asked: Sequence[Record]) -> Answers:
+        """In one question; one by one from a plugin that has been found unable to answer many at once."""
+        if self._rounds_one_by_one > 0 and len(asked) > 1:
+            self._rounds_one_by_one -= 1
+            return await self._ask_each(asked)
+        try:
+            answers = await self._ask_together(asked)
+        except (OutcomeUnknown, Rejected):
+            if len(asked) == 1 or not await self._answers_singly(asked):
+                raise
+        else:
+            absent = [record for record in asked if record.pod_uid not in answers.by_uid]
+            if not _doubt(len(absent), len(asked)) or not await self._answers_singly(absent):
+                return answers
+        log.warning("plugin.no-bulk", asked=len(asked), consequence="pods are asked one by one")
+        self._rounds_one_by_one = _BULK_AGAIN_AFTER_ROUNDS
+        return await self._ask_each(asked)
+
+    async def _ask_together(self, asked: Sequence[Record]) -> Answers:
+        answers, unreadable = await self._plugin.status([record.pod for record in asked])
+        wanted = {record.pod_uid for record in asked}
+        return Answers(
+            by_uid={PodUID(answer.uid): answer for answer in answers if answer.uid in wanted}, unreadable=unreadable
+        )
+
+    async def _answers_singly(self, records_: Sequence[Record]) -> bool:
+        """Whether the plugin knows some of these when it is asked for one at a time."""
+        try:
+            return bool((await self._ask_each(records_[:_PROBES])).by_uid)
+        except SDKError:
+            return False
+
+    async def _ask_each(self, asked: Sequence[Record]) -> Answers:
+        """In bounded concurrency. A single question that fails says nothing about its pod; raises when all fail."""
+        limit = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
+
+        async def ask(record: Record) -> Answers | SDKError:
+            async with limit:
+                try:
+                    return await self._ask_together([record])
+                except SDKError as error:
+                    return error
+
+        found = await asyncio.gather(*(ask(record) for record in asked))
+        errors = [item for item in found if isinstance(item, SDKError)]
+        if errors and len(errors) == len(asked):
+            raise errors[0]
+        good = [item for item in found if isinstance(item, Answers)]
+        return Answers(
+            by_uid={uid: answer for item in good for uid, answer in item.by_uid.items()},
+            unreadable=[str(error) for error in errors] + [text for item in good for text in item.unreadable],
+        )
+
+    # --- concluding ---
 
     def _observed(self, answers: Mapping[PodUID, JobStatus]) -> list[Record]:
-        now = clock.now()
         changed = []
         for uid, answer in answers.items():
             record = self._ledger.get(uid)
             if record is None:
                 continue
             try:
-                news = records.observed(
-                    record, answer.containers or [], answer.init_containers or [], answer.job_id, now
-                )
+                news = self._concluded(record, answer)
             except msgspec.MsgspecError as error:
                 log.warning("status.unreadable", pod_uid=uid, error=str(error))
                 continue
@@ -74,22 +151,34 @@ class Poller:
             changed.append(news)
         return changed
 
+    def _concluded(self, record: Record, answer: JobStatus) -> Record:
+        now = clock.now()
+        if record.intent is Intent.CREATE:
+            if not answer.job_id or self._creator.is_creating(record.pod_uid):
+                return record
+            record = records.accepted(record, JobID(answer.job_id), now)
+        return records.observed(record, answer.containers or [], answer.init_containers or [], answer.job_id, now)
+
     async def _examine(self, absent: Sequence[Record]) -> None:
         """Ask for each absent job by itself: only then is its absence a proof."""
-        limit = asyncio.Semaphore(_EXPLICIT_QUESTIONS_AT_ONCE)
+        if not absent:
+            return
+        answers = await self._ask_each(absent)
+        if answers.unreadable:
+            return
+        missing = [record.pod_uid for record in absent if record.pod_uid not in answers.by_uid]
+        known = (self._ledger.get(uid) for uid in missing)
+        await self._ledger.commit([self._without_job(record) for record in known if record is not None])
 
-        async def ask(record: Record) -> Record | None:
-            async with limit:
-                answers, unreadable = await self._plugin.status([record.pod])
-            if unreadable or any(answer.uid == record.pod_uid for answer in answers):
-                return None
-            newest = self._ledger.get(record.pod_uid)
-            return newest and records.unmentioned(newest, clock.now(), self._grace)
+    def _without_job(self, record: Record) -> Record:
+        verdict = records.unmentioned(record, clock.now(), self._grace)
+        if verdict.has_ended and record.intent is not Intent.DELETE:
+            metrics.RECONCILED.labels("lost").inc()
+            log.error("job.lost", pod=record.pod.full_name, pod_uid=record.pod_uid, job_id=record.job_id)
+        return verdict
 
-        verdicts = await asyncio.gather(*(ask(record) for record in absent))
-        await self._ledger.commit([verdict for verdict in verdicts if verdict is not None])
-
-    def _note(self, problem: str) -> None:
+    def _note(self, problem: str, *, is_doubt: bool) -> None:
+        metrics.DOUBT.set(is_doubt)
         if problem != self.problem:
             log.warning("status.doubtful", reason=problem) if problem else log.info("status.reliable")
         self.problem = problem

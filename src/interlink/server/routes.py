@@ -17,8 +17,9 @@ from interlink.wire.messages import Announcement, ChangesRequest, CreateAnswer, 
 log = structlog.get_logger(__name__)
 
 
-def application(service: Service) -> web.Application:
-    routes = _Routes(service)
+def application(service: Service, *, create_hold_s: float, body_limit_bytes: int) -> web.Application:
+    """`create_hold_s`: how long a create waits for a plugin that cannot be reached, when its caller does not say."""
+    routes = _Routes(service, create_hold_s)
     return hosting.application(
         [
             web.route("*", "/create", routes.create),
@@ -31,18 +32,27 @@ def application(service: Service) -> web.Application:
             web.post(messages.CHANGES, routes.changes),
         ],
         readiness=service.problems,
+        body_limit_bytes=body_limit_bytes,
     )
 
 
 class _Routes:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, create_hold_s: float) -> None:
         self._service = service
+        self._create_hold_s = create_hold_s
+
+    def _hold_s(self, request: web.Request) -> float:
+        """An existing virtual kubelet gives a pod up at the first error, so its create is held."""
+        text = request.headers.get(messages.HOLD_HEADER, "")
+        return float(text) if text.isdecimal() else self._create_hold_s
 
     async def create(self, request: web.Request) -> web.Response:
         message = codec.decode_one(await request.read(), PodCreateRequest)
         pod = codec.decode(bytes(message.pod), Pod)
         try:
-            job_id = await self._service.create(message, pod, _owner(request, pod), session=_session(request))
+            job_id = await self._service.create(
+                message, pod, _owner(request, pod), session=_session(request), hold_s=self._hold_s(request)
+            )
         except StoreUnavailable as error:
             raise Unreachable(f"the server cannot write its cache: {error}") from error
         return json_answer(CreateAnswer(pod_uid=pod.uid, job_id=job_id))
@@ -62,7 +72,7 @@ class _Routes:
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         message = codec.decode(await request.read(), LogRequest)
-        async with self._service.logs(message, session=_session(request)) as chunks:
+        async with self._service.logs(message, _cluster(request), session=_session(request)) as chunks:
             return await stream(request, chunks)
 
     async def ping(self, _: web.Request) -> web.Response:

@@ -1,5 +1,6 @@
 """What the server does for virtual kubelets: the use cases, without HTTP."""
 
+import collections
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
@@ -11,12 +12,15 @@ from interlink.model import ids, reconciling, records
 from interlink.model.ids import JobID, Owner, PodUID
 from interlink.model.pods import Pod
 from interlink.model.records import Intent, Record
-from interlink.sdk.client import PluginClient
+from interlink.sdk.errors import NotFound
+from interlink.server import metrics
 from interlink.server.creating import Creator
 from interlink.server.deleting import Deleter
+from interlink.server.dispatching import Dispatcher
 from interlink.server.ledger import Ledger
 from interlink.server.polling import Poller
 from interlink.server.store.store import Damage
+from interlink.server.sweeping import Sweeper
 from interlink.wire.messages import (
     Announcement,
     AnnouncementAnswer,
@@ -34,18 +38,27 @@ LONGEST_WAIT_S = 60.0
 
 
 class Service:
-    def __init__(self, ledger: Ledger, plugin: PluginClient, *, job_lost_grace_s: float) -> None:
+    """The parts are given: the composition root builds them."""
+
+    def __init__(
+        self, ledger: Ledger, plugin: Dispatcher, creator: Creator, deleter: Deleter, poller: Poller, sweeper: Sweeper
+    ) -> None:
         self._ledger = ledger
         self._plugin = plugin
-        self._creator = Creator(ledger, plugin)
-        self._deleter = Deleter(ledger, plugin, self._creator)
-        self._poller = Poller(ledger, plugin, job_lost_grace_s=job_lost_grace_s)
+        self._creator = creator
+        self._deleter = deleter
+        self._poller = poller
+        self._sweeper = sweeper
         self._damaged: list[Damage] = []
 
     async def restore(self) -> None:
-        """Read the cache. Afterwards questions can be answered; the first round reconciles it with the plugin."""
+        """Read the cache. Afterwards questions can be answered; the first round reconciles it with the plugin.
+
+        Raises StoreUnavailable and NewerFormat.
+        """
         restored = await self._ledger.restore()
         self._damaged = restored.damaged
+        metrics.DAMAGED.set(len(restored.damaged))
         for damage in restored.damaged:
             log.error("record.damaged", name=damage.name, reason=damage.reason, kept_in="CachedPods/damaged")
         log.info("cache.restored", records=len(restored.records), damaged=len(restored.damaged))
@@ -54,29 +67,40 @@ class Service:
         """What is done once per interval."""
         await self._deleter.repeat()
         await self._poller.round()
+        states = collections.Counter(state_of(record) for record in self._ledger.newest().values())
+        for state in STATES:
+            metrics.RECORDS.labels(state).set(states[state])
+
+    async def sweep(self) -> None:
+        """What is done now and then. Raises the errors of the SDK; repeat it."""
+        await self._sweeper.round()
 
     def problems(self) -> list[str]:
         damaged = [f"damaged record {d.name}: {d.reason} (kept in CachedPods/damaged)" for d in self._damaged]
-        return [*damaged, *filter(None, [self._poller.problem])]
+        return [*damaged, *filter(None, [self._poller.problem, self._plugin.trouble])]
 
-    async def create(self, request: PodCreateRequest, pod: Pod, owner: Owner, *, session: str) -> JobID:
-        return await self._creator.create(request, pod, owner, session=session)
+    async def create(self, request: PodCreateRequest, pod: Pod, owner: Owner, *, session: str, hold_s: float) -> JobID:
+        return await self._creator.create(request, pod, owner, session=session, hold_s=hold_s)
 
     async def delete(self, pod: Pod, body: bytes, owner: Owner, *, session: str) -> None:
         ids.pod_uid(pod.uid)
         await self._deleter.delete(pod, body, owner, session=session)
 
     async def statuses(self, pods: Sequence[Pod], cluster: str) -> list[JobStatus]:
-        """The existing dialect: the states of these pods, from memory; all that there are for an empty list.
+        """The existing dialect: the states of these pods, from memory; the cluster's all for an empty list.
 
         A pod that carries a job id and is not known is adopted: that is how a virtual kubelet that cannot announce
-        rebuilds a lost cache.
+        rebuilds a lost cache. Pods of other owners are left out.
         """
         if not pods:
-            return [_status(record) for record in self._ledger.all_told()]
+            return [_status(record) for record in self._ledger.all_told() if record.owner.cluster == cluster]
         await self._adopt_unknown(pods, cluster)
-        told = (self._ledger.told(PodUID(pod.uid)) for pod in pods)
-        return [_status(record) for record in told if record is not None and record.owner.cluster == cluster]
+        told = ((pod, self._ledger.told(PodUID(pod.uid))) for pod in pods)
+        return [
+            _status(r)
+            for pod, r in told
+            if r is not None and r.owner == Owner(cluster=cluster, node=pod.spec.node_name)
+        ]
 
     async def _adopt_unknown(self, pods: Sequence[Pod], cluster: str) -> None:
         now = clock.now()
@@ -96,6 +120,10 @@ class Service:
         )
         with step("server.adopt"):
             await self._adopt(message.owner, plan)
+        if message.epoch == self._ledger.epoch:
+            self._sweeper.announced.add(message.owner)
+        metrics.RECONCILED.labels("adopted").inc(len(plan.adopt))
+        metrics.RECONCILED.labels("gone").inc(len(plan.delete))
         for uid in plan.delete:
             record = self._ledger.get(uid)
             if record is not None:
@@ -131,13 +159,28 @@ class Service:
         )
 
     @contextlib.asynccontextmanager
-    async def logs(self, request: LogRequest, *, session: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        ids.pod_uid(request.pod_uid)
+    async def logs(self, request: LogRequest, cluster: str, *, session: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Raises NotFound for another cluster's pod, and the errors of the SDK."""
+        record = self._ledger.told(ids.pod_uid(request.pod_uid))
+        if record is not None and record.owner.cluster != cluster:
+            raise NotFound(f"there is no pod {request.pod_uid}")
         async with self._plugin.logs(request, session=session) as chunks:
             yield chunks
 
     async def ping(self) -> bytes:
         return await self._plugin.ping()
+
+
+STATES = ("creating", "live", "deleting", "ended", "rejected")
+
+
+def state_of(record: Record) -> str:
+    """One of STATES."""
+    if record.rejected is not None:
+        return "rejected"
+    if record.has_ended:
+        return "ended"
+    return {Intent.CREATE: "creating", Intent.NONE: "live", Intent.DELETE: "deleting"}[record.intent]
 
 
 def _status(record: Record) -> JobStatus:

@@ -1,5 +1,6 @@
 """The server's configuration file and environment, with the keys of the existing InterLinkConfig.yaml."""
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -7,30 +8,105 @@ import msgspec
 
 from interlink.model import configuration
 from interlink.model.errors import ConfigurationError
-from interlink.sdk import addresses
+from interlink.sdk import addresses, tls
 from interlink.sdk.addresses import Address
+from interlink.sdk.tls import TLSFile
+from interlink.wire.messages import ApptainerOptions, ScratchVolumes, ScriptBuildConfig, SingularityHubProxy
+
+
+class ApptainerFile(msgspec.Struct, frozen=True):
+    executable: str = ""
+    fakeroot: bool = False
+    containall: bool = False
+    fuse_mode: str = ""
+    no_init: bool = False
+    no_home: bool = False
+    no_privs: bool = False
+    nvidia_support: bool = False
+    cleanenv: bool = False
+    unsquash: bool = False
+
+
+class ScriptFile(msgspec.Struct, frozen=True):
+    """The block `JobScriptBuildConfig`."""
+
+    singularity_hub: SingularityHubProxy = SingularityHubProxy()
+    apptainer_options: ApptainerFile = ApptainerFile()
+    volumes_options: ScratchVolumes = ScratchVolumes()
+
+
+class PprofFile(msgspec.Struct, frozen=True, rename="pascal"):
+    enabled: bool = False
+    address: str = ""
+    port: str | int = ""
 
 
 class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
-    """`InterLinkConfig.yaml`. Intervals are in seconds."""
+    """`InterLinkConfig.yaml`. Times are in seconds.
+
+    InterlinkAddress: where to listen: unix:///path, http://host or https://host.
+    InterlinkPort: the port to listen on; not used with a unix socket.
+    SidecarURL: where the plugin is: unix:///path, http://host or https://host.
+    SidecarPort: the plugin's port.
+    InterlinkDir: the directory that holds CachedPods; it may be lost.
+    StatusInterval: the pause between two questions to the plugin about all live jobs.
+    JobLostGrace: how long the plugin must deny a job before its pod fails with reason JobLost.
+    SweepInterval: the pause between two looks for jobs without pods.
+    TombstoneLifetime: how long a deleted pod is remembered when its virtual kubelet does not confirm that it has gone.
+    CreateHold: how long a create waits for a plugin that cannot be reached, when the virtual kubelet does not say.
+    MaxPods: how many pods are taken on; more are answered with 429.
+    MaxWaitingCreates: how many creates may wait for the plugin; more are answered with 429.
+    MaxBodyBytes: the largest request; a larger one is answered with 413.
+    VerboseLogging: log at level debug.
+    ErrorsOnlyLogging: log errors only; VerboseLogging wins.
+    TLS: for https: Enabled, CertFile, KeyFile; with CACertFile clients must show a certificate of that authority.
+    SidecarTLS: for an https plugin: CACertFile to trust, CertFile and KeyFile to show.
+    JobScriptBuildConfig: what a job-script builder is told about scripts.
+    JobScriptTemplate: not supported; a job-script builder does its work.
+    DataRootFolder: accepted and not used, as before.
+    Pprof: accepted and not used: there is no Go profile to serve.
+    """
 
     interlink_address: str = ""
     interlink_port: str | int = ""
     sidecar_url: str = msgspec.field(name="SidecarURL", default="")
     sidecar_port: str | int = ""
     interlink_dir: str = ""
-    verbose_logging: bool = False
-    errors_only_logging: bool = False
     status_interval: float = 2.0
     job_lost_grace: float = 60.0
+    sweep_interval: float = 30.0
+    tombstone_lifetime: float = 86400.0
+    create_hold: float = 100.0
+    max_pods: int = 100_000
+    max_waiting_creates: int = 10_000
+    max_body_bytes: int = 64 * 1024 * 1024
+    verbose_logging: bool = False
+    errors_only_logging: bool = False
+    tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
+    sidecar_tls: TLSFile = msgspec.field(name="SidecarTLS", default=TLSFile())
+    job_script_build_config: ScriptFile | None = None
+    job_script_template: str = ""
+    data_root_folder: str = ""
+    pprof: PprofFile | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
+    """`tls` and `plugin_tls` are None where the address is not https. Times are in seconds."""
+
     address: Address
+    tls: ssl.SSLContext | None
     plugin: Address
+    plugin_tls: ssl.SSLContext | None
     directory: Path
     status_interval_s: float
     job_lost_grace_s: float
+    sweep_interval_s: float
+    tombstone_lifetime_s: float
+    create_hold_s: float
+    max_pods: int
+    max_waiting_creates: int
+    max_body_bytes: int
+    scripts: ScriptBuildConfig | None
     log_level: str
     unknown_keys: list[str]
 
@@ -38,25 +114,72 @@ class ServerSettings(msgspec.Struct, frozen=True):
 def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSettings:
     """The environment wins over the file. Raises ConfigurationError naming the key."""
     file, unknown = configuration.parse(text, ServerFile, source=source)
-    if file.status_interval <= 0:
-        raise ConfigurationError(f"{source}: StatusInterval: must be more than 0 seconds")
+    _check(file, source)
+    address = _address(
+        environment.get("INTERLINKURL") or file.interlink_address,
+        environment.get("INTERLINKPORT") or file.interlink_port,
+        f"{source}: InterlinkAddress",
+    )
+    plugin = _address(
+        environment.get("SIDECARURL") or file.sidecar_url,
+        environment.get("SIDECARPORT") or file.sidecar_port,
+        f"{source}: SidecarURL",
+    )
     return ServerSettings(
-        address=_address(
-            environment.get("INTERLINKURL") or file.interlink_address,
-            environment.get("INTERLINKPORT") or file.interlink_port,
-            f"{source}: InterlinkAddress",
-        ),
-        plugin=_address(
-            environment.get("SIDECARURL") or file.sidecar_url,
-            environment.get("SIDECARPORT") or file.sidecar_port,
-            f"{source}: SidecarURL",
-        ),
+        address=address,
+        tls=_listening_tls(address, file, source),
+        plugin=plugin,
+        plugin_tls=tls.client_context(file.sidecar_tls, key=f"{source}: SidecarTLS") if _is_https(plugin) else None,
         directory=Path(environment.get("INTERLINK_DIR") or file.interlink_dir or "~/.interlink").expanduser(),
         status_interval_s=file.status_interval,
         job_lost_grace_s=file.job_lost_grace,
-        log_level=_level(file),
+        sweep_interval_s=file.sweep_interval,
+        tombstone_lifetime_s=file.tombstone_lifetime,
+        create_hold_s=file.create_hold,
+        max_pods=file.max_pods,
+        max_waiting_creates=file.max_waiting_creates,
+        max_body_bytes=file.max_body_bytes,
+        scripts=_scripts(file.job_script_build_config),
+        log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
+
+
+def _check(file: ServerFile, source: str) -> None:
+    """What the types cannot say."""
+    positive = {
+        "StatusInterval": file.status_interval,
+        "SweepInterval": file.sweep_interval,
+        "MaxPods": file.max_pods,
+        "MaxWaitingCreates": file.max_waiting_creates,
+        "MaxBodyBytes": file.max_body_bytes,
+    }
+    not_negative = {
+        "JobLostGrace": file.job_lost_grace,
+        "TombstoneLifetime": file.tombstone_lifetime,
+        "CreateHold": file.create_hold,
+    }
+    for key, value in positive.items():
+        if not value > 0:
+            raise ConfigurationError(f"{source}: {key}: must be more than 0, not {value}")
+    for key, value in not_negative.items():
+        if not value >= 0:
+            raise ConfigurationError(f"{source}: {key}: must not be negative, as {value} is")
+    if file.job_script_template:
+        raise ConfigurationError(
+            f"{source}: JobScriptTemplate: Go templates are not supported; let the virtual kubelet name a job-script"
+            " builder (JobScriptBuilderURL) instead"
+        )
+
+
+def _listening_tls(address: Address, file: ServerFile, source: str) -> ssl.SSLContext | None:
+    if file.tls.enabled and not _is_https(address):
+        raise ConfigurationError(f"{source}: TLS.Enabled: InterlinkAddress must start with https:// then")
+    return tls.server_context(file.tls, key=f"{source}: TLS") if _is_https(address) else None
+
+
+def _is_https(address: Address) -> bool:
+    return address.scheme == "https"
 
 
 def _address(url: str, port: str | int, key: str) -> Address:
@@ -65,5 +188,11 @@ def _address(url: str, port: str | int, key: str) -> Address:
     return addresses.parse(url, port, key=key)
 
 
-def _level(file: ServerFile) -> str:
-    return "debug" if file.verbose_logging else "error" if file.errors_only_logging else "info"
+def _scripts(file: ScriptFile | None) -> ScriptBuildConfig | None:
+    if file is None:
+        return None
+    return ScriptBuildConfig(
+        singularity_hub=file.singularity_hub,
+        apptainer_options=ApptainerOptions(**msgspec.structs.asdict(file.apptainer_options)),
+        volumes=file.volumes_options,
+    )

@@ -154,6 +154,7 @@ class PingAnswer(_Wire, frozen=True, omit_defaults=True):
 # --- our own dialect -------------------------------------------------------------------------------------------------
 
 CLUSTER_HEADER = "InterLink-Cluster"
+HOLD_HEADER = "InterLink-Hold"
 SESSION_HEADER = "InterLink-Http-Session"
 ANNOUNCE = "/interlink/v1/announce"
 CHANGES = "/interlink/v1/changes"
@@ -221,6 +222,7 @@ class Job(_Wire, frozen=True):
 
     tag: str
     job_id: str
+    node: str
     is_alive: bool
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from interlink.model.ids import JobID, Tag
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation
 from interlink.sdk.errors import Unreachable
 from interlink.wire.messages import Job, PingAnswer, Resources
@@ -67,12 +67,8 @@ class HostScheduler:
 
     def _jobs(self) -> list[Job]:
         directories = [JobDirectory(path) for path in self._root.iterdir() if path.is_dir()]
-        tags = [(directory.tag(), directory) for directory in directories]
-        return [
-            Job(tag=str(tag), job_id=str(tag), is_alive=directory.runner_process() is not None)
-            for tag, directory in tags
-            if tag is not None and directory.is_claimed(tag.attempt)
-        ]
+        intentions = [(directory.intention(), directory) for directory in directories]
+        return [_job(intention, directory) for intention, directory in intentions if intention is not None]
 
     async def capacity(self) -> PingAnswer:
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -80,6 +76,11 @@ class HostScheduler:
             status="ok",
             resources=Resources(cpu=str(os.cpu_count() or 1), memory=str(memory_bytes), pods=str(self._max_pods)),
         )
+
+
+def _job(intention: Intention, directory: JobDirectory) -> Job:
+    tag = str(directory.tag_of(intention))
+    return Job(tag=tag, job_id=tag, node=intention.node, is_alive=directory.runner_process() is not None)
 
 
 def _observe(directory: JobDirectory) -> Observation:

@@ -12,6 +12,18 @@ from interlink.sdk.addresses import Address
 
 
 class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
+    """The file that `--config` names.
+
+    Socket: where to listen, as unix:///path; wins over the address and the port.
+    SidecarAddress: where to listen, as http://host.
+    SidecarPort: the port to listen on.
+    DataRootFolder: where the job directories are; ~/.interlink/jobs when not set. It must outlive the plugin.
+    MaxPods: how many pods the node says it takes.
+    VerboseLogging: log at level debug.
+    ErrorsOnlyLogging: log errors only; VerboseLogging wins.
+    SIDECARPORT: wins over SidecarPort.
+    """
+
     socket: str = ""
     sidecar_address: str = "http://127.0.0.1"
     sidecar_port: str | int = ""

@@ -28,6 +28,7 @@ from interlink.model.statuses import ContainerStatus
 
 class Intention(msgspec.Struct, frozen=True):
     cluster: str
+    node: str
     attempt: int
     pod: Pod
 
@@ -86,8 +87,9 @@ class JobDirectory:
 
     def tag(self) -> Tag | None:
         intention = self.intention()
-        if intention is None:
-            return None
+        return self.tag_of(intention) if intention else None
+
+    def tag_of(self, intention: Intention) -> Tag:
         return Tag(cluster=intention.cluster, pod_uid=self.pod_uid, attempt=intention.attempt)
 
     def remember(self, job_id: JobID) -> None:

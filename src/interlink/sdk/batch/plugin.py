@@ -59,7 +59,8 @@ class BatchPlugin:
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
         job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
         with step("plugin.intent"):
-            intention = Intention(cluster=tag.cluster, attempt=tag.attempt, pod=skeleton(pod))
+            node = request.interlink.node if request.interlink else pod.spec.node_name
+            intention = Intention(cluster=tag.cluster, node=node, attempt=tag.attempt, pod=skeleton(pod))
             await asyncio.to_thread(directory.create)
             await asyncio.to_thread(directory.intend, intention)
         with step("plugin.job-directory"):
@@ -125,7 +126,7 @@ def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:
     for directory in directories:
         intention = directory.intention()
         if intention is not None:
-            tag = Tag(cluster=intention.cluster, pod_uid=directory.pod_uid, attempt=intention.attempt)
+            tag = directory.tag_of(intention)
             found.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
     return found
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from interlink.aio import files
 from interlink.aio.supervising import run_to_end
-from interlink.model import records
-from interlink.model.errors import DamagedRecord, InvalidID
+from interlink.model import sealing
+from interlink.model.errors import DamagedRecord, InvalidID, NewerFormat
 from interlink.model.ids import PodUID, pod_uid
 from interlink.model.records import Record
 from interlink.server.errors import StoreUnavailable
@@ -35,7 +35,7 @@ class FilesStore:
         self._open_batch = _Batch()
 
     async def restore(self) -> Restored:
-        """Raises StoreUnavailable when the directory cannot be read or made."""
+        """Raises StoreUnavailable when the directory cannot be used, NewerFormat for a record that is too new."""
         try:
             return await asyncio.to_thread(self._restore)
         except OSError as error:
@@ -54,6 +54,8 @@ class FilesStore:
     def _read(self, path: Path, restored: Restored) -> None:
         try:
             restored.records.append(_record(path))
+        except NewerFormat as error:
+            raise NewerFormat(f"{path}: {error}") from error
         except (DamagedRecord, InvalidID) as error:
             self._set_aside(path)
             restored.damaged.append(Damage(name=path.name, reason=str(error)))
@@ -64,8 +66,8 @@ class FilesStore:
         path.replace(folder / path.name)
         files.sync_directory(self._folder)
 
-    async def save(self, records_: Sequence[Record]) -> None:
-        await self._write({self._path(record.pod_uid): records.dump(record) for record in records_})
+    async def save(self, records: Sequence[Record]) -> None:
+        await self._write({self._path(record.pod_uid): sealing.dump(record) for record in records})
 
     async def remove(self, uids: Sequence[PodUID]) -> None:
         await self._write(dict.fromkeys((self._path(uid) for uid in uids), None))
@@ -101,7 +103,7 @@ class FilesStore:
 def _record(path: Path) -> Record:
     """Raises DamagedRecord; also for a record that lies under another pod's name."""
     uid = pod_uid(path.stem)
-    record = records.load(path.read_bytes())
+    record = sealing.load(path.read_bytes())
     if record.pod_uid != uid:
         raise DamagedRecord(f"it is the record of {record.pod_uid}")
     return record

@@ -1,0 +1,60 @@
+"""Jobs without pods, and tombstones that nobody needs any more.
+
+A job that carries our tag is an orphan only if its owner has announced its complete pod list to this life of the
+server, and the job is in no record. It is cancelled at the second sighting, a sweep later.
+"""
+
+from datetime import timedelta
+
+import structlog
+
+from interlink.aio import clock
+from interlink.model import reconciling
+from interlink.model.ids import Owner, PodUID
+from interlink.model.pods import ObjectMeta, Pod, PodSpec
+from interlink.sdk.errors import NotFound, Rejected
+from interlink.server import metrics
+from interlink.server.dispatching import Dispatcher
+from interlink.server.ledger import Ledger
+from interlink.wire import codec
+from interlink.wire.messages import Job
+
+log = structlog.get_logger(__name__)
+
+
+class Sweeper:
+    def __init__(self, ledger: Ledger, plugin: Dispatcher, *, tombstone_lifetime_s: float) -> None:
+        self._ledger = ledger
+        self._plugin = plugin
+        self._tombstone_lifetime = timedelta(seconds=tombstone_lifetime_s)
+        self._suspects: frozenset[str] = frozenset()
+        self.announced: set[Owner] = set()
+
+    async def round(self) -> None:
+        """One sweep. Raises the errors of the SDK and StoreUnavailable; repeat it."""
+        await self._ledger.forget(
+            reconciling.expired(self._ledger.newest(), clock.now(), self._tombstone_lifetime, self.announced)
+        )
+        if not self.announced:
+            return
+        try:
+            jobs = await self._plugin.jobs()
+        except (NotFound, Rejected):
+            return  # a plugin of the existing kind cannot tell its jobs
+        await self._cancel_orphans(jobs)
+
+    async def _cancel_orphans(self, jobs: list[Job]) -> None:
+        seen = [reconciling.SeenJob(tag=job.tag, node=job.node, is_alive=job.is_alive) for job in jobs]
+        plan = reconciling.plan_sweep(seen, self._ledger.newest(), self.announced, self._suspects)
+        self._suspects = plan.suspects
+        for orphan in plan.cancel:
+            log.warning("job.orphan", tag=str(orphan.tag), owner=str(orphan.owner))
+            metrics.RECONCILED.labels("orphan").inc()
+            await self._cancel(orphan.tag.pod_uid, orphan.owner)
+
+    async def _cancel(self, uid: PodUID, owner: Owner) -> None:
+        pod = Pod(metadata=ObjectMeta(uid=uid, name=str(uid), namespace="unknown"), spec=PodSpec(node_name=owner.node))
+        try:
+            await self._plugin.delete(codec.encode(pod), session="")
+        except NotFound:
+            log.info("job.orphan-gone", pod_uid=uid)
