@@ -1,8 +1,8 @@
 """`make docs`: the reference pages, generated from the code.
 
 `docs.py` writes `docs/reference/`; `docs.py --check` writes nothing and ends with 1 when a page is not what it would
-write. What a key or a variable means stands where it is read: a line `Key: meaning` in the docstring of its struct. A key
-or a variable without its line is an error here, so that nothing is left out.
+write. What a key or a variable means stands where it is read: a line `Key: meaning` in the docstring of its struct. A
+key or a variable without its line is an error here, so that nothing is left out.
 """
 
 import ast
@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -107,8 +107,10 @@ def commands() -> str:
         "# Commands",
         "Exit codes: 0 done; 1 the other side refused or cannot be reached; 2 wrong usage or a wrong configuration.",
     ]
-    for context in _contexts(click.Context(root_command, info_name="interlink", **_SHAPE)):
-        parts.append(f"## `{context.command_path}`\n\n```text\n{context.get_help().rstrip()}\n```")
+    parts += [
+        f"## `{context.command_path}`\n\n```text\n{context.get_help().rstrip()}\n```"
+        for context in _contexts(click.Context(root_command, info_name="interlink", **_SHAPE))
+    ]
     return "\n\n".join(parts)
 
 
@@ -128,14 +130,12 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
 
 
 def configuration() -> str:
-    parts = [
-        "# Configuration files",
-        "Each program reads one YAML file. An unknown key is reported with its path and has no effect; a wrong value"
-        " ends the program with the key's path and exit code 2.",
-    ]
-    for program in PROGRAMS:
-        parts.append(f"## `{program.command}`\n\n{_summary(program.file)}\n\n{_key_table(program)}")
-    return "\n\n".join(parts)
+    head = (
+        "# Configuration files\n\nEach program reads one YAML file. An unknown key is reported with its path and has no"
+        " effect; a wrong value ends the program with the key's path and exit code 2."
+    )
+    sections = [f"## `{p.command}`\n\n{_summary(p.file)}\n\n{_key_table(p)}" for p in PROGRAMS]
+    return "\n\n".join([head, *sections])
 
 
 def _key_table(program: Program) -> str:
@@ -204,7 +204,7 @@ def _described(struct: type[msgspec.Struct], place: str) -> dict[str, str]:
     """The lines `Key: meaning` of a struct's docstring, continued by lines that are indented."""
     found: dict[str, str] = {}
     name = ""
-    for line in inspect.getdoc(struct).splitlines() if struct.__doc__ else []:
+    for line in _docstring(struct):
         match = _DESCRIBED.match(line)
         if match:
             name = match["name"]
@@ -220,10 +220,14 @@ def _described(struct: type[msgspec.Struct], place: str) -> dict[str, str]:
     return found
 
 
+def _docstring(struct: type[msgspec.Struct]) -> list[str]:
+    return inspect.cleandoc(struct.__doc__ or "").splitlines()
+
+
 def _summary(struct: type[msgspec.Struct]) -> str:
     """The docstring's paragraphs before its first key."""
     lines = []
-    for line in (inspect.getdoc(struct) or "").splitlines():
+    for line in _docstring(struct):
         if _DESCRIBED.match(line):
             break
         lines.append(line)
@@ -303,14 +307,16 @@ def _check_complete() -> None:
 
 
 def metrics() -> str:
-    rows = []
-    for module in _modules():
-        for item in vars(module).values():
-            if isinstance(item, MetricWrapperBase):
-                rows.append(_metric_row(module.__name__, item))
-    listed = {row[0] for row in rows}
-    missing = [f"`{m.name}`" for m in prometheus_client.REGISTRY.collect() if m.name.startswith("interlink_")]
-    assert {name for name in missing if name not in listed} == set(), "a metric that is no module's constant"
+    rows = [
+        _metric_row(module.__name__, item)
+        for module in _modules()
+        for item in vars(module).values()
+        if isinstance(item, MetricWrapperBase)
+    ]
+    registered = {f"`{m.name}`" for m in prometheus_client.REGISTRY.collect() if m.name.startswith("interlink_")}
+    hidden = registered - {row[0] for row in rows}
+    if hidden:
+        raise Undocumented(f"the metric {min(hidden)} is no constant of a module: make it one")
     head = (
         "# Metrics\n\nEvery program serves them at `/metrics` on the address where it listens, in the Prometheus text"
         " format, together with the usual `process_` and `python_` metrics. A counter's samples end in `_total`."
@@ -382,11 +388,12 @@ def error_kinds() -> str:
     meanings = _meanings()
     rows = [
         (f"`{kind}`", str(status), f"`{error.__name__}`", meanings[error.__name__])
-        for error, (status, kind) in sorted(hosting._ANSWERS.items(), key=lambda item: item[1])
+        for error, (status, kind) in hosting._ANSWERS.items()
     ]
     rows.append(("`invalid`", "400", f"`{transport._KINDS['invalid'].__name__}`", "the request cannot be read"))
+    rows.sort(key=lambda row: row[1])
     head = (
-        "# Error kinds\n\nAn error answer of ours is a JSON object `{\"kind\": …, \"message\": …}`. `kind` decides what the"
+        '# Error kinds\n\nAn error answer of ours is a JSON object `{"kind": …, "message": …}`. `kind` decides what the'
         " caller does, whatever the code; the class is that of `interlink.sdk.errors`, which a plugin raises and a"
         " client gets. A fault inside a program is answered with 500 and kind `unknown`. How answers without such a"
         " body are read: [protocol](../protocol.md#errors)."
@@ -407,7 +414,7 @@ def _meanings() -> dict[str, str]:
 # --- Markdown --------------------------------------------------------------------------------------------------------
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 

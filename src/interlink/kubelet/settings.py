@@ -40,11 +40,14 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     Resources.CPU: cores, as a Kubernetes quantity.
     Resources.Memory: as a Kubernetes quantity.
     Resources.Pods: how many pods.
+    Resources.Accelerators: further resources, as GPUs.
     Resources.Accelerators[].ResourceType: the name of the resource, as nvidia.com/gpu.
     Resources.Accelerators[].Model: accepted and not used.
     Resources.Accelerators[].Available: how many, as a Kubernetes quantity.
     NodeLabels: labels of the node beside its own, each key=value.
     NodeTaints: taints of the node beside its own.
+    NodeTaints[].Key: the taint's key.
+    NodeTaints[].Value: the taint's value.
     NodeTaints[].Effect: NoSchedule, PreferNoSchedule or NoExecute.
     KubeletCertFile: the certificate that the node's HTTPS endpoint shows; without one it makes its own, which the API
         server has no reason to trust.

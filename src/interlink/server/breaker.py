@@ -39,10 +39,11 @@ class Breaker:
         self._delays.reset()
 
     def failed(self, reason: str) -> None:
+        """A failure of a call that was on its way when the breaker opened does not lengthen the pause."""
+        was_trial, self._is_trying = self._is_trying, False
         self._failures += 1
-        self._is_trying = False
         self.last_failure = reason
-        if self.is_open:
+        if was_trial or self._failures == self._threshold:
             self._closed_again_at = self._clock() + self._delays.next_s()
 
     def gave_up(self) -> None:

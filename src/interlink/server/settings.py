@@ -65,6 +65,12 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     JobScriptTemplate: not supported; a job-script builder does its work.
     DataRootFolder: accepted and not used, as before.
     Pprof: accepted and not used: there is no Go profile to serve.
+    INTERLINKCONFIGPATH: the configuration file, when --config is not given.
+    INTERLINKURL: wins over InterlinkAddress.
+    INTERLINKPORT: wins over InterlinkPort.
+    SIDECARURL: wins over SidecarURL.
+    SIDECARPORT: wins over SidecarPort.
+    INTERLINK_DIR: wins over InterlinkDir; ~/.interlink when neither is set.
     """
 
     interlink_address: str = ""

@@ -102,14 +102,20 @@ class Programs:
         node_name: str = "",
         status_interval_s: float = 0.5,
         is_detached: bool = False,
+        plugin_port: int = 0,
+        server_keys: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
+        """`plugin_port`: of a plugin of the test's own, which then stands in for `plugin`; `server_keys` go into the
+        server's configuration file."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.jobs = folder / "jobs"
         self.cache = folder / "interlink" / "CachedPods"
         self.node_name = node_name
-        self.plugin_port, self.server_port, self.kubelet_port = ports.free(), ports.free(), ports.free()
-        self._status_interval_s = status_interval_s
+        self._has_own_plugin = plugin_port == 0
+        self.plugin_port = plugin_port or ports.free()
+        self.server_port, self.kubelet_port = ports.free(), ports.free()
+        self._server_keys = {"StatusInterval": status_interval_s, **server_keys}
         self._is_detached = is_detached
         self.plugin = self._program("plugin", ["plugin", "local"], self._plugin_file(), self.plugin_port)
         self.server = self._program("server", ["server"], self._server_file(), self.server_port)
@@ -127,7 +133,8 @@ class Programs:
         self.stop()
 
     def all(self) -> dict[str, Program]:
-        programs = {"plugin": self.plugin, "server": self.server}
+        programs = {"plugin": self.plugin} if self._has_own_plugin else {}
+        programs["server"] = self.server
         return programs | ({"virtual kubelet": self.kubelet} if self.kubelet else {})
 
     def start(self, *, failpoints: Mapping[Program, str] = MappingProxyType({})) -> None:
@@ -168,7 +175,7 @@ class Programs:
             SidecarURL="http://127.0.0.1",
             SidecarPort=self.plugin_port,
             InterlinkDir=str(self.cache.parent),
-            StatusInterval=self._status_interval_s,
+            **self._server_keys,
         )
 
     def _kubelet(self, cluster: Cluster) -> Program:

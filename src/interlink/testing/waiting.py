@@ -1,7 +1,8 @@
-"""Polling with a deadline, for synchronous tests: the one place in the test-bed that sleeps."""
+"""Polling with a deadline: the one place in the test-bed that sleeps."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 
 def until(check: Callable[[], bool], *, deadline_s: float, interval_s: float = 0.05) -> bool:
@@ -11,4 +12,14 @@ def until(check: Callable[[], bool], *, deadline_s: float, interval_s: float = 0
         if time.monotonic() > end:
             return False
         time.sleep(interval_s)
+    return True
+
+
+async def until_async(check: Callable[[], Awaitable[bool]], *, deadline_s: float, interval_s: float = 0.05) -> bool:
+    """The same for a test that runs in an event loop."""
+    end = time.monotonic() + deadline_s
+    while not await check():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(interval_s)
     return True

@@ -1,0 +1,58 @@
+"""The real server as a process of its own, between a strange plugin and a test that speaks as a virtual kubelet."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from interlink.testing.programs import Programs
+from tests.support.server_client import ServerClient
+from tests.support.strange_plugin import StrangePlugin, serving
+
+QUICK = {"StatusInterval": 0.1, "JobLostGrace": 0.5, "SweepInterval": 0.3}
+
+
+@pytest.fixture
+async def plugin() -> AsyncIterator[StrangePlugin]:
+    async with serving(StrangePlugin()) as running:
+        yield running
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as opened:
+        yield opened
+
+
+@pytest.fixture
+def make_server(plugin: StrangePlugin, tmp_path: Path) -> Iterator[Callable[..., Programs]]:
+    """Builds a server for the plugin, with keys of its configuration file; not started."""
+    made: list[Programs] = []
+
+    def make(**keys: object) -> Programs:
+        programs = Programs(tmp_path, plugin_port=plugin.port, server_keys={**QUICK, **keys})
+        made.append(programs)
+        return programs
+
+    yield make
+    for programs in made:
+        programs.stop()
+
+
+@pytest.fixture
+async def server(make_server: Callable[..., Programs]) -> Programs:
+    """Running, with short intervals."""
+    programs = make_server()
+    await start(programs)
+    return programs
+
+
+@pytest.fixture
+def client(session: aiohttp.ClientSession, server: Programs) -> ServerClient:
+    return ServerClient(session, server.server_port)
+
+
+async def start(programs: Programs) -> None:
+    """Start from the thread of the test: the kernel ties a daemon's life to it."""
+    programs.start()

@@ -1,0 +1,308 @@
+"""Create, once, whatever happens on the way. Names as in the list of failures of the existing server."""
+
+import asyncio
+from collections.abc import Callable
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from interlink.testing.programs import Programs
+from interlink.testing.waiting import until_async
+from tests.support.server_client import ServerClient, pod, uid_of
+from tests.support.strange_plugin import Document, StrangePlugin, cut, serving
+
+
+async def test_concurrent_creates_share_one_submission(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Twenty requests at once for one pod lead to one submission and get the same id."""
+    document = pod()
+
+    answers = await asyncio.gather(*(client.create(document) for _ in range(20)))
+
+    assert set(answers) == {answers[0]}
+    assert answers[0][0] == 200
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+async def test_repeated_create_answers_from_the_record(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Also after a restart of the server."""
+    document = pod()
+
+    assert await client.create(document) == await client.create(document)
+    assert plugin.calls["create"] == 1
+
+
+async def test_plugin_accepts_and_the_answer_is_lost(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Section 0, 'answers are lost': the job is found by asking, and is not submitted again."""
+
+    async def accept_and_cut(request: web.Request, data: Document) -> web.Response:
+        plugin.accept(data)
+        return await cut(request, data)
+
+    plugin.behaviours["create"] = accept_and_cut
+    documents = [pod() for _ in range(20)]
+
+    answers = await asyncio.gather(*(client.create(document) for document in documents))
+
+    assert {code for code, _ in answers} == {200}
+    assert plugin.submissions == {uid_of(document): 1 for document in documents}
+
+
+async def test_c10_an_error_that_was_a_success(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The plugin answers 500 although the job is there: the job is found."""
+
+    async def accept_and_complain(_: web.Request, data: Document) -> web.Response:
+        plugin.accept(data)
+        return web.Response(status=500, text="sbatch: Socket timed out")
+
+    plugin.behaviours["create"] = accept_and_complain
+    document = pod()
+
+    assert (await client.create(document))[0] == 200
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.Response,
+        lambda **_: web.Response(text="not JSON"),
+        lambda **_: web.json_response({"PodUID": "x"}),
+        lambda **_: web.Response(status=500, text="boom"),
+    ],
+)
+async def test_c11_an_answer_that_cannot_be_read(
+    client: ServerClient, plugin: StrangePlugin, answer: Callable[..., web.Response]
+) -> None:
+    """Nothing was submitted, and the answer says nothing: it is tried again until it is answered."""
+    attempts = 0
+
+    async def fail_twice(_: web.Request, __: object) -> web.Response | None:
+        nonlocal attempts
+        attempts += 1
+        return answer() if attempts <= 2 else None
+
+    plugin.behaviours["create"] = fail_twice
+    document = pod()
+
+    assert (await client.create(document))[0] == 200
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+@pytest.mark.parametrize("status", [200, 201, 202])
+@pytest.mark.parametrize("as_list", [False, True])
+async def test_every_form_of_answer_that_plugins_give(
+    client: ServerClient, plugin: StrangePlugin, status: int, *, as_list: bool
+) -> None:
+    """Any 2xx, one object or a list of one."""
+
+    async def answer(_: web.Request, data: Document) -> web.Response:
+        body = {"PodUID": data["pod"]["metadata"]["uid"], "PodJID": "4711", "metadata": {}}
+        return web.json_response([body] if as_list else body, status=status)
+
+    plugin.behaviours["create"] = answer
+
+    code, text = await client.create(pod())
+
+    assert (code, '"PodJID":"4711"' in text) == (200, True)
+
+
+async def test_rejected_is_definitive_and_word_for_word(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The plugin is not asked again, and its text arrives as it was, also later."""
+    text = "sbatch: error: invalid partition specified: nosuch <&>"
+
+    async def reject(_: web.Request, __: object) -> web.Response:
+        return web.Response(status=400, text=text)
+
+    plugin.behaviours["create"] = reject
+    document = pod()
+
+    first, second = await client.create(document), await client.create(document)
+
+    assert first == second
+    assert first[0] == 422
+    assert text in first[1]
+    assert plugin.calls["create"] == 1
+    change = await client.change(document)
+    assert change is not None
+    assert (change["rejected"], change["has_ended"]) == (text, True)
+
+
+async def test_plugin_down_while_creates_come(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Section 0, 'plugin killed during creates': the creates are held, and answered when it is back."""
+    documents = [pod() for _ in range(10)]
+    plugin.behaviours |= {"create": cut, "status": cut}
+    creates = [asyncio.create_task(client.create(document, hold_s=60)) for document in documents]
+    assert await until_async(lambda: _called(plugin, "create", 5), deadline_s=10)
+    plugin.behaviours.clear()
+
+    answers = await asyncio.gather(*creates)
+
+    assert {code for code, _ in answers} == {200}
+    assert plugin.submissions == {uid_of(document): 1 for document in documents}
+
+
+async def _called(plugin: StrangePlugin, route: str, times: int) -> bool:
+    return plugin.calls[route] >= times
+
+
+async def test_a_create_goes_on_when_nobody_waits(client: ServerClient, plugin: StrangePlugin) -> None:
+    """C7, C8: the caller gives up, the submission does not; its result is told with the changes."""
+    gate = asyncio.Event()
+
+    async def slow(_: web.Request, __: object) -> None:
+        await gate.wait()
+
+    plugin.behaviours["create"] = slow
+    document = pod()
+    code, text = await client.create(document, hold_s=0)
+    assert (code, "goes on trying" in text) == (503, True)
+
+    gate.set()
+
+    async def has_job() -> bool:
+        change = await client.change(document)
+        return change is not None and bool(change["status"]["JID"])
+
+    assert await until_async(has_job, deadline_s=10)
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+async def test_unknown_outcome_survives_a_restart(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """C5, C7: the server dies while the plugin works; after the restart the job is found without another create."""
+
+    async def accept_and_kill(_: web.Request, data: Document) -> web.Response:
+        server.server.kill()
+        return plugin.accept(data)
+
+    plugin.behaviours["create"] = accept_and_kill
+    document = pod()
+    with pytest.raises(aiohttp.ClientError):
+        await client.create(document)
+    plugin.behaviours.clear()
+
+    server.server.start()
+
+    async def has_job() -> bool:
+        change = await client.change(document)
+        return change is not None and bool(change["status"]["JID"])
+
+    assert await until_async(has_job, deadline_s=10)
+    assert (await client.create(document))[0] == 200
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+async def test_d4_late_create_after_delete_is_refused(client: ServerClient, plugin: StrangePlugin) -> None:
+    """A create that comes after the deletion of its pod starts nothing."""
+    document = pod()
+    assert (await client.ask("/delete", document))[0] == 200
+
+    code, text = await client.create(document)
+
+    assert (code, "has been deleted" in text) == (409, True)
+    assert plugin.submissions == {}
+
+
+async def test_d4_delete_overtakes_a_slow_create(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The job that the create has made is ended."""
+    gate = asyncio.Event()
+
+    async def slow(_: web.Request, __: object) -> None:
+        await gate.wait()
+
+    plugin.behaviours["create"] = slow
+    document = pod()
+    create = asyncio.create_task(client.create(document))
+    assert await until_async(lambda: _called(plugin, "create", 1), deadline_s=10)
+    assert (await client.ask("/delete", document))[0] == 200
+    gate.set()
+    await create
+
+    await client.wait_ended(document)
+
+    assert "terminated" in plugin.jobs[uid_of(document)]
+
+
+async def test_another_owners_pod_is_refused(
+    client: ServerClient, session: aiohttp.ClientSession, server: Programs, plugin: StrangePlugin
+) -> None:
+    """Neither create nor delete nor logs nor status reach a pod of another cluster or node."""
+    document = pod()
+    await client.create(document)
+    stranger = ServerClient(session, server.server_port, cluster="other")
+
+    assert (await stranger.create(document))[0] == 409
+    assert (await stranger.ask("/delete", document))[0] == 409
+    assert await stranger.status(document) == []
+    assert (await stranger.changes())["changes"] == []
+    assert (await stranger.ask("/getLogs", {"PodUID": uid_of(document), "ContainerName": "c"}))[0] == 404
+    assert (await client.create({**document, "spec": {**document["spec"], "nodeName": "vk2"}}))[0] == 409
+    assert "running" in plugin.jobs[uid_of(document)]
+
+
+async def test_limits_answer_with_the_reason(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """Too many pods, too many waiting creates, too large a body: 429 and 413, and the server goes on."""
+    programs = make_server(MaxPods=3, MaxWaitingCreates=1, MaxBodyBytes=10_000)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    gate = asyncio.Event()
+
+    async def slow(_: web.Request, __: object) -> None:
+        await gate.wait()
+
+    plugin.behaviours["create"] = slow
+    waiting = asyncio.create_task(client.create(pod()))
+    assert await until_async(lambda: _called(plugin, "create", 1), deadline_s=10)
+    assert (await client.create(pod()))[0] == 429
+    gate.set()
+    assert (await waiting)[0] == 200
+    assert [(await client.create(pod()))[0] for _ in range(3)] == [200, 200, 429]
+    assert (await client.ask("/create", b"x" * 20_000))[0] == 413
+    assert (await client.ask("/healthz", method="GET"))[0] == 200
+
+
+async def test_no_environment_value_reaches_the_cache_or_the_log(client: ServerClient, server: Programs) -> None:
+    """What a pod's environment holds passes through and is written nowhere."""
+    await client.create(pod())
+
+    written = server.server.log.read_text() + "".join(p.read_text() for p in server.cache.glob("*.yaml"))
+
+    assert "s3cr3t-in-the-environment" not in written
+
+
+async def test_full_disk_promises_nothing_and_recovers(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """A cache that cannot be written: 503 with the reason, nothing reaches the plugin; then it works by itself."""
+    server.cache.rename(server.cache.with_name("away"))
+    server.cache.write_text("a file where the directory was")
+    document = pod()
+
+    code, text = await client.create(document)
+
+    assert (code, "cannot write" in text) == (503, True)
+    assert plugin.calls["create"] == 0
+    server.cache.unlink()
+    assert (await client.create(document))[0] == 200
+    assert (server.cache / f"{uid_of(document)}.yaml").exists()
+
+
+async def test_plugin_started_late(tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession) -> None:
+    """A create that comes before there is a plugin is held until there is one."""
+    plugin = StrangePlugin()
+    async with serving(plugin):
+        port = plugin.port
+    programs = Programs(tmp_path_factory.mktemp("late"), plugin_port=port, server_keys={"StatusInterval": 0.1})
+    programs.start()
+    try:
+        document = pod()
+        create = asyncio.create_task(ServerClient(session, programs.server_port).create(document, hold_s=60))
+        async with serving(plugin, port):
+            assert (await create)[0] == 200
+        assert plugin.submissions == {uid_of(document): 1}
+    finally:
+        programs.stop()
