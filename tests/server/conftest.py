@@ -21,7 +21,8 @@ async def plugin() -> AsyncIterator[StrangePlugin]:
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
+    """A connection for each question: a kept one would be stale after a restart of the server."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True, limit=0)) as opened:
         yield opened
 
 

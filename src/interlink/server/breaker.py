@@ -13,15 +13,19 @@ class Breaker:
     def __init__(self, *, threshold: int = 5, clock: Callable[[], float] = time.monotonic) -> None:
         self._threshold = threshold
         self._clock = clock
-        self._delays = Backoff(base_s=1.0, cap_s=15.0)
+        self._delays = Backoff(base_s=0.5, cap_s=5.0)
         self._failures = 0
         self._closed_again_at = 0.0
         self._is_trying = False
-        self.last_failure = ""
+        self._last_failure = ""
 
     @property
     def is_open(self) -> bool:
         return self._failures >= self._threshold
+
+    @property
+    def reason(self) -> str:
+        return f"not asked after {self._failures} failures in a row, the last: {self._last_failure}"
 
     def refusal(self) -> str:
         """Why a call may not be made now; empty when it may, and then it must be reported as a success or failure."""
@@ -29,7 +33,7 @@ class Breaker:
             return ""
         wait_s = self._closed_again_at - self._clock()
         if wait_s > 0 or self._is_trying:
-            return f"not asked after {self._failures} failures in a row, the last: {self.last_failure}"
+            return self.reason
         self._is_trying = True
         return ""
 
@@ -42,7 +46,7 @@ class Breaker:
         """A failure of a call that was on its way when the breaker opened does not lengthen the pause."""
         was_trial, self._is_trying = self._is_trying, False
         self._failures += 1
-        self.last_failure = reason
+        self._last_failure = reason
         if was_trial or self._failures == self._threshold:
             self._closed_again_at = self._clock() + self._delays.next_s()
 

@@ -24,7 +24,7 @@ class Dispatcher:
 
     @property
     def trouble(self) -> str:
-        return f"the plugin is {self._breaker.last_failure}" if self._breaker.is_open else ""
+        return f"the plugin is {self._breaker.reason}" if self._breaker.is_open else ""
 
     async def create(self, request: RetrievedPodData, *, session: str) -> JobID:
         with self._call("create"):

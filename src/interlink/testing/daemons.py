@@ -65,6 +65,11 @@ class Daemon:
         self.check()
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGTERM)
+        return self.await_exit(deadline_s=deadline_s)
+
+    def await_exit(self, *, deadline_s: float) -> int | None:
+        """The exit code, or None if it has not ended by the deadline."""
+        assert self._process is not None
         try:
             return self._process.wait(deadline_s)
         except subprocess.TimeoutExpired:

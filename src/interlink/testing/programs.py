@@ -37,7 +37,7 @@ class Program:
         is_detached: bool = False,
     ) -> None:
         self.log = log
-        self._argv = [sys.executable, "-m", "interlink", *arguments]
+        self.argv = [sys.executable, "-m", "interlink", *arguments]
         self._environ = environ
         self._answers = answers
         self._is_detached = is_detached
@@ -49,7 +49,7 @@ class Program:
 
     def start(self, *, failpoints: str = "", is_awaited: bool = True) -> None:
         environ = {**self._environ, FAILPOINTS: failpoints} if failpoints else self._environ
-        self._daemon = Daemon(self._argv, log=self.log, environ=environ, is_detached=self._is_detached)
+        self._daemon = Daemon(self.argv, log=self.log, environ=environ, is_detached=self._is_detached)
         self._daemon.start()
         if is_awaited:
             self.await_ready()
@@ -61,7 +61,7 @@ class Program:
             return self.pid is None or self._answers()
 
         if not waiting.until(is_decided, deadline_s=READY_WITHIN_S) or self.pid is None:
-            raise DaemonError(f"{' '.join(self._argv[2:5])} did not come up; end of {self.log}:\n{self.tail()}")
+            raise DaemonError(f"{' '.join(self.argv[2:5])} did not come up; end of {self.log}:\n{self.tail()}")
 
     def kill(self) -> None:
         """SIGKILL; does nothing when it does not run."""
@@ -85,7 +85,12 @@ class Program:
     def await_death(self, *, deadline_s: float = 30) -> None:
         """Wait for a fail-point to kill it. Raises DaemonError when none does."""
         if not waiting.until(lambda: self.pid is None, deadline_s=deadline_s):
-            raise DaemonError(f"{' '.join(self._argv[2:5])} lives on; its fail-point was not reached")
+            raise DaemonError(f"{' '.join(self.argv[2:5])} lives on; its fail-point was not reached")
+
+    def await_exit(self, *, deadline_s: float = 30) -> int | None:
+        """The exit code, once it has ended by itself; None when it has not ended in time."""
+        assert self._daemon is not None
+        return self._daemon.await_exit(deadline_s=deadline_s)
 
     def tail(self) -> str:
         return self._daemon.tail() if self._daemon else ""
@@ -168,15 +173,14 @@ class Programs:
         return self._file("plugin.yaml", SidecarPort=self.plugin_port, DataRootFolder=str(self.jobs))
 
     def _server_file(self) -> Path:
-        return self._file(
-            "server.yaml",
-            InterlinkAddress="http://127.0.0.1",
-            InterlinkPort=self.server_port,
-            SidecarURL="http://127.0.0.1",
-            SidecarPort=self.plugin_port,
-            InterlinkDir=str(self.cache.parent),
-            **self._server_keys,
-        )
+        keys: dict[str, object] = {
+            "InterlinkAddress": "http://127.0.0.1",
+            "InterlinkPort": self.server_port,
+            "SidecarURL": "http://127.0.0.1",
+            "SidecarPort": self.plugin_port,
+            "InterlinkDir": str(self.cache.parent),
+        }
+        return self._file("server.yaml", **(keys | self._server_keys))
 
     def _kubelet(self, cluster: Cluster) -> Program:
         keys = {"InterlinkURL": "http://127.0.0.1", "InterlinkPort": self.server_port}

@@ -1,0 +1,171 @@
+"""After a death, and after the cache is lost."""
+
+import asyncio
+import shutil
+
+import aiohttp
+
+from interlink.testing.programs import Programs
+from interlink.testing.waiting import until_async
+from tests.support.server_client import Document, ServerClient, pod, uid_of
+from tests.support.strange_plugin import StrangePlugin, cut
+
+
+async def with_jobs(client: ServerClient, count: int) -> list[Document]:
+    """Pods as Kubernetes would know them after their creation: with their job ids."""
+    documents = [pod() for _ in range(count)]
+    answers = await asyncio.gather(*(client.create(document) for document in documents))
+    assert {code for code, _ in answers} == {200}
+    return [pod(uid_of(d), job_id=f"job-{uid_of(d)[:8]}") for d in documents]
+
+
+def lose_cache(server: Programs) -> None:
+    server.server.kill()
+    shutil.rmtree(server.cache)
+    server.server.start()
+
+
+async def test_t02_the_announcement_rebuilds_a_lost_cache(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """50 pods come back with their states by one announcement and one bulk question, and none is submitted."""
+    documents = await with_jobs(client, 50)
+    plugin.end(uid_of(documents[0]), 5)
+    lose_cache(server)
+    plugin.calls.clear()
+
+    answer = await client.announce(*documents)
+
+    assert answer["adopted"] == 50
+    states = {c["status"]["UID"]: c for c in (await client.changes())["changes"]}
+    assert states[uid_of(documents[0])]["has_ended"]
+    assert all("running" in states[uid_of(d)]["status"]["containers"][0]["state"] for d in documents[1:])
+    assert plugin.calls["create"] == 0
+    assert plugin.calls["status"] <= 2
+
+
+async def test_existing_virtual_kubelet_gets_right_answers_after_a_loss(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """It cannot announce, but its status questions carry the pod with its JobID."""
+    documents = await with_jobs(client, 3)
+    lose_cache(server)
+
+    statuses = await client.status(*documents)
+
+    assert [s["JID"] for s in statuses] == [f"job-{uid_of(d)[:8]}" for d in documents]
+    assert all("running" in s["containers"][0]["state"] for s in statuses)
+    assert plugin.calls["create"] == 3
+
+
+async def test_read_side_is_served_while_the_plugin_is_away(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """After a restart the states are answered from disk at once; what cannot be known yet shows in /readyz."""
+    documents = await with_jobs(client, 3)
+    plugin.end(uid_of(documents[0]), 4)
+    await client.wait_ended(documents[0])
+    plugin.behaviours["status"] = cut
+
+    server.server.restart()
+
+    first, *_ = await client.status(*documents)
+    assert first["containers"][0]["state"]["terminated"]["exitCode"] == 4
+
+    async def is_told() -> bool:
+        return "could not be asked" in await client.ready()
+
+    assert await until_async(is_told, deadline_s=10)
+
+
+async def test_nothing_is_created_before_the_plugin_has_been_compared(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """With live jobs in the cache and a plugin that does not say what it has, new creates wait."""
+    await with_jobs(client, 2)
+    plugin.behaviours["status"] = cut
+    server.server.restart()
+    plugin.calls.clear()
+
+    code, _ = await client.create(pod(), hold_s=1)
+
+    assert code == 503
+    assert plugin.calls["create"] == 0
+    plugin.behaviours.clear()
+
+    async def is_created() -> bool:
+        return plugin.calls["create"] == 1
+
+    assert await until_async(is_created, deadline_s=20)
+
+
+async def test_s6_pods_that_left_kubernetes_unseen(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Section 0, 'force-deleted while the virtual kubelet is down': what the list lacks is deleted."""
+    documents = await with_jobs(client, 20)
+
+    answer = await client.announce(*documents[:5])
+
+    assert answer["deleted"] == 15
+    for document in documents[5:]:
+        await client.wait_ended(document)
+    assert all("running" in plugin.jobs[uid_of(document)] for document in documents[:5])
+
+
+async def test_a_list_that_is_older_than_a_create_deletes_nothing(client: ServerClient, plugin: StrangePlugin) -> None:
+    """An announcement made before a pod came does not take the pod's job away."""
+    seen = await client.changes()
+    (document,) = await with_jobs(client, 1)
+    owner = {"cluster": "default", "node": "vk"}
+    stale = {"owner": owner, "pods": [], "epoch": seen["epoch"], "revision": seen["revision"]}
+
+    answer = await client.json("/interlink/v1/announce", stale)
+    other_life = await client.json("/interlink/v1/announce", stale | {"epoch": "x", "revision": 10**9})
+
+    assert (answer["deleted"], other_life["deleted"]) == (0, 0)
+    assert "running" in plugin.jobs[uid_of(document)]
+
+
+async def test_owners_do_not_touch_each_other(
+    client: ServerClient, session: aiohttp.ClientSession, server: Programs, plugin: StrangePlugin
+) -> None:
+    """Two virtual kubelets, one of them with an empty list: only its own pods go."""
+    mine = (await with_jobs(client, 1))[0]
+    theirs = pod(node="vk2")
+    stranger = ServerClient(session, server.server_port, cluster="c2")
+    assert (await stranger.create(theirs))[0] == 200
+
+    assert (await stranger.announce(node="vk2"))["deleted"] == 1
+    await stranger.announce(node="vk")
+
+    assert "running" in plugin.jobs[uid_of(mine)]
+    assert await stranger.changes(node="vk") | {"epoch": ""} == {
+        "epoch": "",
+        "revision": 0,
+        "changes": [],
+        "is_complete": True,
+    }
+
+
+async def test_orphans_are_cancelled_after_two_sightings(client: ServerClient, plugin: StrangePlugin) -> None:
+    """A job with our tag and no pod ends once its owner has announced; before, and of others, nothing is touched."""
+    orphan = "0f0f0f0f-0000-4000-8000-000000000001"
+    plugin.run(orphan)
+    assert plugin.calls["jobs"] == 0
+    await client.announce()
+
+    async def is_cancelled() -> bool:
+        return "terminated" in plugin.jobs[orphan]
+
+    assert await until_async(is_cancelled, deadline_s=10)
+    assert plugin.calls["jobs"] >= 2
+    assert await client.metric('interlink_reconciled_total{result="orphan"}') == 1
+
+
+async def test_plugin_without_our_dialect_is_never_swept(client: ServerClient, plugin: StrangePlugin) -> None:
+    """A plugin that cannot tell its jobs answers 404, and all else works."""
+    plugin.has_jobs_route = False
+    (document,) = await with_jobs(client, 1)
+    await client.announce(document)
+    plugin.end(uid_of(document))
+
+    assert (await client.wait_ended(document))["has_ended"]
