@@ -11,6 +11,7 @@ _COMMANDS = {
     "virtual-kubelet": "interlink.cli.kubelet:virtual_kubelet",
     "plugin": "interlink.cli.plugin:plugin",
     "pods": "interlink.cli.pods:pods",
+    "cache": "interlink.cli.cache:cache",
 }
 
 

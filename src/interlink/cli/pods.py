@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from interlink.apps import submitting
+from interlink.cli import tables
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.remote import Remote
 from interlink.model import ids, statuses
@@ -25,6 +23,15 @@ from interlink.sdk.errors import SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import messages
 from interlink.wire.messages import Change, LogOptions, LogRequest
+
+_COLUMNS = {
+    "namespace": "NAMESPACE",
+    "name": "POD",
+    "uid": "UID",
+    "job_id": "JOB",
+    "state": "STATE",
+    "exit_codes": "EXIT CODES",
+}
 
 
 class Target:
@@ -54,9 +61,6 @@ def _owner(_: click.Context, __: click.Parameter, value: str) -> Owner:
         raise click.BadParameter(str(error)) from error
 
 
-output_option = click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True)
-
-
 @click.group()
 @click.option("--server", envvar="INTERLINK_SERVER", default="http://127.0.0.1:3000", show_default=True, metavar="URL")
 @click.option(
@@ -80,7 +84,7 @@ def pods(context: click.Context, server: str, owner: Owner) -> None:
 
 @pods.command()
 @click.option("-f", "manifest", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True)
-@output_option
+@tables.output_option
 @click.pass_obj
 def submit(target: Target, manifest: Path, output: str) -> None:
     """Submit every pod (and the pods of every Job) of a manifest; its ConfigMaps and Secrets are their inputs."""
@@ -90,27 +94,17 @@ def submit(target: Target, manifest: Path, output: str) -> None:
             return await submitting.submit(manifest, remote)
 
     submitted = _run(work())
-    if output == "json":
-        click.echo(json.dumps(msgspec.to_builtins(submitted), indent=2))
-        return
-    for pod in submitted:
-        click.echo(f"{pod.namespace}/{pod.name} {pod.uid} {pod.job_id}")
+    rows = [msgspec.to_builtins(pod) for pod in submitted]
+    tables.show(rows, {"namespace": "NAMESPACE", "name": "POD", "uid": "UID", "job_id": "JOB"}, output=output)
 
 
 @pods.command("list")
-@output_option
+@tables.output_option
 @click.pass_obj
 def list_(target: Target, output: str) -> None:
     """The owner's pods and their jobs."""
     rows = [_row(change) for change in _run(_changes(target))]
-    if output == "json":
-        click.echo(json.dumps(rows, indent=2))
-        return
-    table = Table("POD", "UID", "JOB", "STATE", "EXIT CODES", box=None, pad_edge=False)
-    for row in rows:
-        codes = ",".join(str(code) for code in row["exit_codes"])
-        table.add_row(f"{row['namespace']}/{row['name']}", row["uid"], row["job_id"], row["state"], codes)
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    tables.show(rows, _COLUMNS, output=output)
 
 
 @pods.command()

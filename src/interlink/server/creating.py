@@ -149,6 +149,8 @@ class Creator:
             metrics.WAITING_CREATES.set(len(self._submissions))
 
     async def _submit(self, submission: _Submission) -> JobID:
+        """A plugin of ours finds a job that it has already; one of the existing kind is asked before anything is sent,
+        because the record of an earlier create may be lost."""
         pod = submission.pod
         known = self._ledger.get(PodUID(pod.uid))
         record = known or records.begun(pod, submission.owner, clock.now())
@@ -156,7 +158,8 @@ class Creator:
             with step("server.intent"):
                 await self._ledger.commit([record])
         await self.reconciled.wait()
-        return await self._repeat_until_answered(submission, record, may_exist=known is not None)
+        may_exist = known is not None or not self._plugin.speaks_our_dialect
+        return await self._repeat_until_answered(submission, record, may_exist=may_exist)
 
     async def _repeat_until_answered(self, submission: _Submission, record: Record, *, may_exist: bool) -> JobID:
         delays = Backoff()

@@ -43,22 +43,12 @@ class FilesStore:
 
     def _restore(self) -> Restored:
         files.make_directory(self._folder)
-        restored = Restored(records=[], damaged=[])
-        for path in sorted(self._folder.iterdir()):
-            if path.name.startswith("."):
-                path.unlink()
-            elif path.suffix == _SUFFIX:
-                self._read(path, restored)
+        for leftover in self._folder.glob(".*.tmp"):
+            leftover.unlink()
+        restored = look(self._folder)
+        for damage in restored.damaged:
+            self._set_aside(self._folder / damage.name)
         return restored
-
-    def _read(self, path: Path, restored: Restored) -> None:
-        try:
-            restored.records.append(_record(path))
-        except NewerFormat as error:
-            raise NewerFormat(f"{path}: {error}") from error
-        except (DamagedRecord, InvalidID) as error:
-            self._set_aside(path)
-            restored.damaged.append(Damage(name=path.name, reason=str(error)))
 
     def _set_aside(self, path: Path) -> None:
         folder = self._folder / "damaged"
@@ -98,6 +88,19 @@ class FilesStore:
 
     def _path(self, uid: PodUID) -> Path:
         return self._folder / f"{uid}{_SUFFIX}"
+
+
+def look(folder: Path) -> Restored:
+    """Every record of a `CachedPods` folder; changes nothing. Raises OSError, and NewerFormat naming the file."""
+    restored = Restored(records=[], damaged=[])
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        try:
+            restored.records.append(_record(path))
+        except NewerFormat as error:
+            raise NewerFormat(f"{path}: {error}") from error
+        except (DamagedRecord, InvalidID) as error:
+            restored.damaged.append(Damage(name=path.name, reason=str(error)))
+    return restored
 
 
 def _record(path: Path) -> Record:
