@@ -9,6 +9,7 @@ import pytest
 
 from interlink.testing import Cluster, ControlPlane, UnavailableError, assets, clusters, open_cluster
 from interlink.testing.programs import Programs
+from tests.support.jobs import end_jobs
 from tests.support.pods import Pods
 
 GIVEN_TO_EACH_NAMESPACE = ("serviceaccount/default", "configmap/kube-root-ca.crt")
@@ -72,6 +73,7 @@ def stopped_programs(tmp_path: Path, cluster: Cluster, node_name: str) -> Iterat
     programs = Programs(tmp_path, cluster=cluster, node_name=node_name)
     yield programs
     programs.stop()
+    end_jobs(programs.jobs)
     cluster.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -147,9 +147,10 @@ class ExistingPluginMachine(ServerMachine):
         """Not here: without a list of jobs, one that was never acknowledged and whose record is lost stays unknown."""
 
 
-def run(machine: type[ServerMachine], examples: int = 150) -> None:
+def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
     chosen = settings(
-        max_examples=examples,
+        max_examples=150,
+        phases=phases,
         stateful_step_count=30,
         deadline=None,
         database=None,
@@ -169,12 +170,11 @@ async def sends_without_asking(*_: object) -> None:
     """A mutant: it never looks for a job before it sends."""
 
 
-async def tells_before_it_writes(self: Ledger, records: Sequence[Record]) -> None:
-    """A mutant: it answers first and writes later."""
+async def answers_without_writing(self: Ledger, records: Sequence[Record]) -> None:
+    """A mutant: what it acknowledges is in its memory only."""
     for record in records:
         self._newest[record.pod_uid] = record
         self._tell(record)
-    await self._store.save(records)
 
 
 def forgets_tombstones(record: Record, pod: Pod, now: datetime) -> Record:
@@ -184,7 +184,7 @@ def forgets_tombstones(record: Record, pod: Pod, now: datetime) -> Record:
 
 MUTANTS = [
     (ExistingPluginMachine, Creator, "_find", sends_without_asking),
-    (ServerMachine, Ledger, "commit", tells_before_it_writes),
+    (ServerMachine, Ledger, "commit", answers_without_writing),
     (ServerMachine, records, "deleting", forgets_tombstones),
 ]
 
@@ -196,5 +196,5 @@ def test_the_machine_catches_a_server_that_is_wrong(
     """The checker is checked: each mutant is found out."""
     monkeypatch.setattr(place, name, mutant)
 
-    with pytest.raises((AssertionError, ExceptionGroup, RuntimeError)):
-        run(machine, examples=300)
+    with pytest.raises((AssertionError, ExceptionGroup, KeyError)):
+        run(machine, phases=[Phase.generate])

@@ -18,7 +18,7 @@ from interlink.model import sealing
 from interlink.model.errors import DamagedRecord
 from interlink.model.ids import JobID, PodUID, owner
 from interlink.model.pods import Container, ObjectMeta, Pod, PodSpec
-from interlink.model.records import Record
+from interlink.model.records import Intent, Record
 from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.server.creating import Creator, Limits
 from interlink.server.deleting import Deleter
@@ -248,6 +248,7 @@ class World:
         pod = self.kubernetes.pods[uid]
         request = PodCreateRequest(pod=Raw(codec.encode(pod)))
         job_id = await self.service.create(request, pod, OWNER, session="", hold_s=3)
+        assert self.on_disk(uid).job_id == job_id, "a job id was acknowledged and not written"
         if uid in self.kubernetes.pods:
             self.kubernetes.annotate(uid, job_id)
 
@@ -255,6 +256,10 @@ class World:
         pod = self.kubernetes.pods[uid]
         self.kubernetes.deleting.add(uid)
         await self.service.delete(pod, codec.encode(pod), OWNER, session="")
+        assert self.on_disk(uid).intent is Intent.DELETE, "a deletion was acknowledged and not written"
+
+    def on_disk(self, uid: PodUID) -> Record:
+        return sealing.load(self.disk.files[uid])
 
     async def announce(self) -> None:
         seen = await self.service.changes(ChangesRequest(owner=OWNER))

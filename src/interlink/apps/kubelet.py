@@ -1,13 +1,16 @@
 """The virtual kubelet, put together: Kubernetes on one side, the interLink server on the other."""
 
+import asyncio
+
 import msgspec
 import structlog
 
+from interlink.aio.backoff import Backoff
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
 from interlink.kube import credentials, paths
 from interlink.kube.client import KubeClient
-from interlink.kube.errors import KubeError
+from interlink.kube.errors import KubeError, Unavailable
 from interlink.kubelet import certificates, nodes
 from interlink.kubelet.endpoint import routes
 from interlink.kubelet.nodes import NodeKeeper, Site
@@ -90,6 +93,7 @@ class _Heart:
         self.site = Site()
         self._keeper = keeper
         self._remote = remote
+        self._has_lease = False
 
     async def beat(self) -> None:
         try:
@@ -97,6 +101,9 @@ class _Heart:
         except SDKError as error:
             self.site = msgspec.structs.replace(self.site, trouble=str(error))
         await self._keeper.report(self.site)
+        if not self._has_lease:
+            await self.renew()
+            self._has_lease = True
 
     async def renew(self) -> None:
         await self._keeper.renew_lease()
@@ -121,11 +128,20 @@ class _Namespace(msgspec.Struct):
 
 
 async def _cluster_id(client: KubeClient, settings: KubeletSettings) -> str:
-    """The configured name, else the UID of the namespace kube-system, which lives as long as the cluster."""
+    """The configured name, else the UID of the namespace kube-system, which lives as long as the cluster.
+
+    Waits for an API server that is away. Raises ConfigurationError when the namespace may not be read.
+    """
     if settings.cluster_id:
         return settings.cluster_id
-    try:
-        answer = await client.get(paths.namespace("kube-system"))
-    except KubeError as error:
-        raise ConfigurationError(f"cannot learn the cluster's identity: {error}; set ClusterID instead") from error
+    delays = Backoff()
+    while True:
+        try:
+            answer = await client.get(paths.namespace("kube-system"))
+            break
+        except Unavailable as error:
+            log.warning("kubernetes.away", error=str(error))
+            await asyncio.sleep(delays.next_s())
+        except KubeError as error:
+            raise ConfigurationError(f"cannot learn the cluster's identity: {error}; set ClusterID instead") from error
     return msgspec.json.decode(answer, type=_Namespace).metadata.uid.split("-", maxsplit=1)[0]

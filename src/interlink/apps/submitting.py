@@ -3,11 +3,12 @@
 import base64
 import json
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import stamina
 import yaml
 
 from interlink.kubelet.errors import Unsupported
@@ -16,8 +17,10 @@ from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.remote import Remote
 from interlink.model import pods
 from interlink.model.errors import InvalidPod
-from interlink.model.ids import owner
+from interlink.model.ids import JobID, owner
 from interlink.model.pods import Pod, Seen, ServiceAccountTokenProjection
+from interlink.sdk.errors import OutcomeUnknown, Unreachable
+from interlink.wire.messages import PodCreateRequest
 
 OWNER = owner("cli", "submit")
 _SURROUNDINGS = Surroundings(host_ip="127.0.0.1", pod_ip="127.0.0.1")
@@ -52,21 +55,28 @@ class ManifestSource:
         raise Unsupported(f"pod {pod.full_name}: there are no service account tokens without Kubernetes")
 
 
-async def submit(manifest: Path, remote: Remote) -> list[Submitted]:
+async def submit(manifest: Path, remote: Remote) -> AsyncGenerator[Submitted]:
     """Submit every pod of the manifest, in its order, with the ConfigMaps and Secrets that it also holds.
 
-    Each call makes new pods: UIDs are made here. Raises InvalidPod, naming the document; the errors of the kubelet's
-    inputs and of the SDK.
+    Each pod is repeated until the answer is definitive, for a minute at most; what has been submitted is told at once.
+    A pod keeps the UID that its manifest gives it, so that submitting it again is harmless; without one it is new each
+    time. Raises InvalidPod, naming the document; the errors of the kubelet's inputs and of the SDK.
     """
     documents = read(manifest)
     source = ManifestSource(documents)
-    submitted = []
     for pod in found_pods(documents, manifest):
         request = await resolving.resolve(pod, source, _SURROUNDINGS)
-        job_id = await remote.create(request, pod.pod)
+        job_id = await _definitive(request, pod.pod, remote)
         meta = pod.pod.metadata
-        submitted.append(Submitted(namespace=meta.namespace, name=meta.name, uid=meta.uid, job_id=job_id))
-    return submitted
+        yield Submitted(namespace=meta.namespace, name=meta.name, uid=meta.uid, job_id=job_id)
+
+
+async def _definitive(request: PodCreateRequest, pod: Pod, remote: Remote) -> JobID:
+    attempts = stamina.retry_context(on=(Unreachable, OutcomeUnknown), attempts=None, timeout=60.0)
+    async for attempt in attempts:
+        with attempt:
+            return await remote.create(request, pod)
+    raise AssertionError("an attempt returns or raises")
 
 
 def read(manifest: Path) -> list[Document]:
@@ -110,7 +120,7 @@ def _pods_of(document: Document, manifest: Path) -> Iterator[Document]:
             spec = document.get("spec") or {}
             template = spec.get("template") or {}
             for index in range(spec.get("completions") or 1):
-                metadata = {**document["metadata"], "name": f"{document['metadata']['name']}-{index}"}
+                metadata = {**document["metadata"], "name": f"{document['metadata']['name']}-{index}", "uid": None}
                 yield _with_identity(metadata, template.get("spec"))
         case "ConfigMap" | "Secret" | "Namespace":
             return
@@ -121,7 +131,7 @@ def _pods_of(document: Document, manifest: Path) -> Iterator[Document]:
 
 
 def _with_identity(metadata: Document, spec: Document | None) -> Document:
-    uid = str(uuid.uuid4())
+    uid = str(metadata.get("uid") or uuid.uuid4())
     name = metadata.get("name") or f"{metadata['generateName']}{uid[:5]}"
     identity = {**metadata, "name": name, "namespace": metadata.get("namespace") or "default", "uid": uid}
     return {"metadata": identity, "spec": {**(spec or {}), "nodeName": OWNER.node}, "status": {"phase": "Pending"}}

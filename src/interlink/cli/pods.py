@@ -89,12 +89,21 @@ def pods(context: click.Context, server: str, owner: Owner) -> None:
 def submit(target: Target, manifest: Path, output: str) -> None:
     """Submit every pod (and the pods of every Job) of a manifest; its ConfigMaps and Secrets are their inputs."""
 
-    async def work() -> list[submitting.Submitted]:
-        async with target.remote() as remote:
-            return await submitting.submit(manifest, remote)
+    rows: list[dict[str, Any]] = []
 
-    submitted = _run(work())
-    rows = [msgspec.to_builtins(pod) for pod in submitted]
+    async def work() -> None:
+        async with target.remote() as remote, contextlib.aclosing(submitting.submit(manifest, remote)) as submitted:
+            async for pod in submitted:
+                rows.append(msgspec.to_builtins(pod))
+
+    try:
+        _run(work())
+    finally:
+        _show_submitted(rows, output)
+
+
+def _show_submitted(rows: list[dict[str, Any]], output: str) -> None:
+    """Also when a later pod failed: these are submitted."""
     tables.show(rows, {"namespace": "NAMESPACE", "name": "POD", "uid": "UID", "job_id": "JOB"}, output=output)
 
 

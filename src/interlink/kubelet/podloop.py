@@ -8,7 +8,7 @@ import structlog
 
 from interlink.aio.failpoints import step
 from interlink.kube.client import KubeClient
-from interlink.kube.errors import Conflict, NotFound
+from interlink.kube.errors import KubeError, NotFound
 from interlink.kube.reflecting import Reflector
 from interlink.kubelet import planning
 from interlink.kubelet.errors import KubeletError, MissingInput, Unsupported
@@ -89,7 +89,7 @@ class PodLoop:
 
     def _on_failure(self, uid: str, error: Exception) -> None:
         seen = self.reflector.pods.get(uid) or self._gone.get(uid)
-        is_expected = isinstance(error, _Retry | SDKError | KubeletError | Conflict | NotFound)
+        is_expected = isinstance(error, _Retry | SDKError | KubeletError | KubeError)
         log.warning(
             "pod.delayed",
             pod=seen.pod.full_name if seen else None,

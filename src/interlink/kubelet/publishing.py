@@ -27,8 +27,11 @@ class Publisher:
         """Bring Kubernetes up to date; None when it already is.
 
         The patch names the pod's UID, so a pod made again under the same name is never written to: that raises
-        Conflict. Raises NotFound when the pod has gone.
+        Conflict. Raises NotFound when the pod has gone. Starts from the newest picture of the pod, for another write
+        may have come between.
         """
+        newest = self._reflector.pods.get(pod.uid)
+        pod = newest.pod if newest else pod
         status = phases.pod_status(pod, job, self._place, clock.now())
         new_id = job_id if job_id is not None and job_id != pod.job_id else None
         if status == pod.status and new_id is None:

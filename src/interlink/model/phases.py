@@ -46,7 +46,7 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     init = _all_of(pod.spec.init_containers, job.init_containers, pod.status.init_container_statuses, job, is_init=True)
     main = _all_of(pod.spec.containers, job.containers, pod.status.container_statuses, job, is_init=False)
     phase = _phase(pod, main, init, job)
-    if job.has_ended and phase != "Pending":
+    if job.has_ended and job.rejected is None:
         main = [_settled(status, pod, now) for status in main]
     status = PodStatus(
         phase=phase,
@@ -90,7 +90,12 @@ def _all_of(
 def _normalised(
     spec: Container, status: ContainerStatus | None, known: ContainerStatus | None, default: Waiting, *, is_init: bool
 ) -> ContainerStatus:
-    """In the form in which Kubernetes keeps it: whole seconds, no nulls."""
+    """In the form in which Kubernetes keeps it: whole seconds, no nulls.
+
+    A container that nothing is said of stays as Kubernetes has it once it has started: silence takes nothing back.
+    """
+    if status is None and known is not None and (known.running or known.terminated):
+        return known
     if status is None:
         status = ContainerStatus(name=spec.name, state=ContainerState(waiting=default))
     is_done_init = is_init and status.terminated is not None and status.terminated.exit_code == 0

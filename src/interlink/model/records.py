@@ -86,7 +86,12 @@ def rejected(record: Record, reason: str, now: datetime) -> Record:
 
 def deleting(record: Record, pod: Pod, now: datetime) -> Record:
     """The tombstone: from here on nothing is created for this pod. `pod` brings the grace period that is asked."""
-    return _changed(record, now, intent=Intent.DELETE, pod=skeleton(pod))
+    metadata = msgspec.structs.replace(
+        record.pod.metadata,
+        deletion_timestamp=pod.metadata.deletion_timestamp,
+        deletion_grace_period_seconds=pod.metadata.deletion_grace_period_seconds,
+    )
+    return _changed(record, now, intent=Intent.DELETE, pod=msgspec.structs.replace(record.pod, metadata=metadata))
 
 
 def settled(record: Record, now: datetime) -> Record:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -111,7 +112,9 @@ class Link:
     def _translated(self, error: Exception, path: str) -> SDKError:
         where = f"{self._peer} at {self.address}"
         if isinstance(error, aiohttp.ClientConnectorError):
-            return Unreachable(f"cannot reach the {where}: {error.os_error.strerror or error.os_error}")
+            return Unreachable(
+                f"cannot reach the {where}: {os.strerror(error.errno) if error.errno else error.os_error}"
+            )
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return Unreachable(f"cannot reach the {where}: no connection in time")
         if isinstance(error, TimeoutError):

@@ -24,6 +24,8 @@ class Ledger:
         self._told: dict[PodUID, Record] = {}
         self._revisions: dict[Owner, dict[PodUID, int]] = {}
         self._news = asyncio.Event()
+        self.problem = ""
+        """Why the last change could not be written; empty while writing works."""
 
     async def restore(self) -> Restored:
         restored = await self._store.restore()
@@ -52,10 +54,13 @@ class Ledger:
             self._newest[record.pod_uid] = record
         try:
             await self._store.save(news)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            self.problem = str(error)
             for record in news:
                 self._take_back(record)
             raise
+        if news:
+            self.problem = ""
         for record in news:
             self._tell(record)
 

@@ -77,7 +77,7 @@ class Service:
 
     def problems(self) -> list[str]:
         damaged = [f"damaged record {d.name}: {d.reason} (kept in CachedPods/damaged)" for d in self._damaged]
-        return [*damaged, *filter(None, [self._poller.problem, self._plugin.trouble])]
+        return [*damaged, *filter(None, [self._ledger.problem, self._poller.problem, self._plugin.trouble])]
 
     async def create(self, request: PodCreateRequest, pod: Pod, owner: Owner, *, session: str, hold_s: float) -> JobID:
         return await self._creator.create(request, pod, owner, session=session, hold_s=hold_s)

@@ -125,11 +125,13 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSet
         environment.get("INTERLINKURL") or file.interlink_address,
         environment.get("INTERLINKPORT") or file.interlink_port,
         f"{source}: InterlinkAddress",
+        "INTERLINKURL",
     )
     plugin = _address(
         environment.get("SIDECARURL") or file.sidecar_url,
         environment.get("SIDECARPORT") or file.sidecar_port,
         f"{source}: SidecarURL",
+        "SIDECARURL",
     )
     return ServerSettings(
         address=address,
@@ -188,9 +190,11 @@ def _is_https(address: Address) -> bool:
     return address.scheme == "https"
 
 
-def _address(url: str, port: str | int, key: str) -> Address:
+def _address(url: str, port: str | int, key: str, variable: str) -> Address:
     if not url:
-        raise ConfigurationError(f"{key}: missing; set it to unix:///path or http://host, with the port beside it")
+        raise ConfigurationError(
+            f"{key}: missing; set it (or {variable}) to unix:///path or http://host, with the port beside it"
+        )
     return addresses.parse(url, port, key=key)
 
 

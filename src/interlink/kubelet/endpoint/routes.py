@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import structlog
 from aiohttp import web
 
+from interlink.aio import clock
 from interlink.kubelet.remote import Remote
 from interlink.model.pods import Pod
 from interlink.sdk import hosting
@@ -51,15 +52,20 @@ class _Routes:
 
 
 def log_options(request: web.Request) -> LogOptions:
-    """The query of `kubectl logs` in the contract's form. Raises HTTPUnprocessableEntity for what contradicts."""
+    """The query of `kubectl logs` in the contract's form, in which zero lines would mean all.
+
+    Raises HTTPUnprocessableEntity for what contradicts itself.
+    """
     query = request.query
     if "sinceSeconds" in query and "sinceTime" in query:
         raise web.HTTPUnprocessableEntity(text="at most one of sinceTime or sinceSeconds may be specified")
+    is_news_only = query.get("tailLines") == "0"
+    since = clock.now().isoformat() if is_news_only else query.get("sinceTime", "0001-01-01T00:00:00Z")
     return LogOptions(
         tail=_number(query, "tailLines"),
         limit_bytes=_number(query, "limitBytes"),
         since_seconds=_number(query, "sinceSeconds"),
-        since_time=query.get("sinceTime", "0001-01-01T00:00:00Z"),
+        since_time=since,
         timestamps=query.get("timestamps") == "true",
         follow=query.get("follow") == "true",
         previous=query.get("previous") == "true",

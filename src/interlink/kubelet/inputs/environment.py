@@ -23,7 +23,7 @@ async def resolve(container: Container, pod: Pod, objects: Objects, surroundings
         if variable.value_from is None:
             values[variable.name] = expand(variable.value or "", values)
             continue
-        found = await _one(variable.value_from, pod, objects, surroundings)
+        found = await _one(variable.name, variable.value_from, pod, objects, surroundings)
         if found is not None:
             values[variable.name] = found
     return values
@@ -50,7 +50,7 @@ async def _all_of(source: EnvFromSource, objects: Objects) -> dict[str, str]:
     return {source.prefix + key: text for key, text in found.items()}
 
 
-async def _one(source: EnvVarSource, pod: Pod, objects: Objects, surroundings: Surroundings) -> str | None:
+async def _one(name: str, source: EnvVarSource, pod: Pod, objects: Objects, surroundings: Surroundings) -> str | None:
     """None for an optional reference to something that is not there: the variable is not set."""
     if (selector := source.config_map_key_ref) is not None:
         texts = await objects.config_map_texts(selector.name, is_optional=bool(selector.optional))
@@ -60,7 +60,8 @@ async def _one(source: EnvVarSource, pod: Pod, objects: Objects, surroundings: S
         return _picked(texts, selector, "secret", pod)
     if source.field_ref is not None:
         return fields.value(source.field_ref, pod, surroundings)
-    raise Unsupported("an environment variable takes its value from a source that this node does not support")
+    kind = "resourceFieldRef" if source.resource_field_ref else "fileKeyRef" if source.file_key_ref else "a source"
+    raise Unsupported(f"environment variable {name!r} takes its value from {kind}, which this node does not support")
 
 
 def _picked(texts: Mapping[str, str], selector: KeySelector, kind: str, pod: Pod) -> str | None:

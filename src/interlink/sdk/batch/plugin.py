@@ -94,8 +94,14 @@ class BatchPlugin:
     async def status(self, pods: Sequence[Pod]) -> list[JobStatus]:
         directories = [self._directory(ids.pod_uid(pod.uid)) for pod in pods]
         known = await asyncio.to_thread(_intended, directories)
-        seen = await self._scheduler.poll([(job.tag, job.directory) for job in known])
+        seen = await self._poll(known)
+        late = await asyncio.to_thread(_begun_and_gone, known, seen)
+        if late:
+            seen |= await self._poll(late)
         return await asyncio.to_thread(_statuses, known, seen)
+
+    async def _poll(self, jobs: Sequence["_KnownJob"]) -> dict[Tag, Observation]:
+        return dict(await self._scheduler.poll([(job.tag, job.directory) for job in jobs]))
 
     async def logs(self, request: LogRequest) -> AsyncGenerator[bytes]:
         directory = self._directory(ids.pod_uid(request.pod_uid))
@@ -129,6 +135,13 @@ def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:
             tag = directory.tag_of(intention)
             found.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
     return found
+
+
+def _begun_and_gone(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) -> list[_KnownJob]:
+    """Jobs that have a state although the batch system did not have them: they began after it was asked, or they were
+    killed. Asked again now, only a killed one is still gone."""
+    gone = [job for job in jobs if seen.get(job.tag, _GONE).life is Life.GONE]
+    return [job for job in gone if (state := job.directory.state()) is not None and not state.has_ended]
 
 
 def _statuses(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) -> list[JobStatus]:
