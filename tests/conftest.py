@@ -85,9 +85,11 @@ def programs(stopped_programs: Programs) -> Programs:
 
 
 @pytest.fixture
-def pods(cluster: Cluster, namespace: str, node_name: str, stopped_programs: Programs) -> Pods:
+def pods(cluster: Cluster, namespace: str, node_name: str, stopped_programs: Programs) -> Iterator[Pods]:
     """Pods of this test, bound to its node."""
-    return Pods(cluster, namespace, node_name, ledger=stopped_programs.folder / "ledger")
+    found = Pods(cluster, namespace, node_name, ledger=stopped_programs.folder / "ledger")
+    yield found
+    found.close()
 
 
 def slug(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from interlink.testing import ControlPlane
 from interlink.testing.programs import Programs
 from interlink.testing.waiting import until
 from tests.support.jobs import living_jobs
@@ -140,6 +141,37 @@ def test_job_that_ends_while_all_are_down(programs: Programs, pods: Pods) -> Non
 
     status = pods.wait("p", "Failed")["status"]
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 9
+
+
+def test_silence_takes_nothing_back(programs: Programs, pods: Pods) -> None:
+    """The cache is lost and the plugin is away: a running pod stays Running and Ready, for nobody says otherwise."""
+    assert programs.kubelet is not None
+    pods.start("p", "sleep 600")
+    running = pods.wait("p", "Running")
+    programs.plugin.kill()
+    lose_cache_while_down(programs)
+    programs.wait_log(programs.kubelet, '"server.announced"')
+
+    assert pods.get("p")["status"] == running["status"]
+
+
+def test_virtual_kubelet_waits_for_the_api_server(
+    stopped_programs: Programs, pods: Pods, control_plane: ControlPlane
+) -> None:
+    """It starts while the API server is away, and works when it comes."""
+    assert stopped_programs.kubelet is not None
+    control_plane.kill_apiserver()
+    try:
+        stopped_programs.plugin.start()
+        stopped_programs.server.start()
+        stopped_programs.kubelet.start(is_awaited=False)
+        stopped_programs.wait_log(stopped_programs.kubelet, '"kubernetes.away"')
+    finally:
+        control_plane.start_apiserver()
+
+    stopped_programs.kubelet.await_ready()
+    pods.start("p", "exit 0")
+    pods.wait("p", "Succeeded")
 
 
 def test_pods_deleted_while_the_virtual_kubelet_is_down(programs: Programs, pods: Pods) -> None:

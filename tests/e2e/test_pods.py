@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+import subprocess
 
 import pytest
 
 from interlink.testing import Cluster
+from interlink.testing.programs import Programs
 from tests.support.pods import Pods, exit_codes
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -151,6 +153,49 @@ def test_rejected_pod(pods: Pods) -> None:
 
     assert status["reason"] == "JobRejected"
     assert "has no command" in status["message"]
+    assert "waiting" in status["containerStatuses"][0]["state"]
+
+
+def test_log_follows_line_by_line_t14(pods: Pods) -> None:
+    """`kubectl logs -f` shows each line while the program runs, and ends with it; also the last lines, and none."""
+    gate = pods.ledger.with_name("gate")
+    pods.start("p", f"echo first; until [ -e {gate} ]; do sleep 0.1; done; echo second; echo third")
+    pods.wait("p", "Running")
+    follower = pods.follow_log("p")
+    assert follower.readline() == "first\n"
+
+    gate.touch()
+
+    assert follower.read() == "second\nthird\n"
+    pods.wait("p", "Succeeded")
+    assert pods.kubectl("logs", "p", "--tail=1") == "third\n"
+    assert pods.kubectl("logs", "p", "--tail=0") == ""
+    assert pods.kubectl("logs", "p", "--timestamps").splitlines()[0].endswith("Z first")
+
+
+def test_no_secret_value_is_left_anywhere(pods: Pods, programs: Programs) -> None:
+    """Neither logs, cache, job directory nor the process table hold a Secret's value once the job has ended."""
+    value = "correct-horse-battery-staple"
+    pods.kubectl("create", "secret", "generic", "s", f"--from-literal=k={value}")
+    document = pods.pod("p", volumes=[{"name": "s", "secret": {"secretName": "s"}}])
+    reference = {"name": "PW", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    document["spec"]["containers"] = [
+        pods.container(
+            "c",
+            'test "$PW" = "$(cat /s/k)"; sleep 2',
+            env=[reference],
+            volumeMounts=[{"name": "s", "mountPath": "/s"}],
+        )
+    ]
+    pods.apply(document)
+    pods.wait("p", "Running")
+    processes = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    pods.wait("p", "Succeeded")
+
+    assert value not in processes
+    for path in programs.folder.rglob("*"):
+        if path.is_file():
+            assert value.encode() not in path.read_bytes(), path
 
 
 def test_graceful_delete_t21(pods: Pods) -> None:

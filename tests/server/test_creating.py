@@ -285,10 +285,12 @@ async def test_full_disk_promises_nothing_and_recovers(
     code, text = await client.create(document)
 
     assert (code, "cannot write" in text) == (503, True)
+    assert "cannot write" in await client.ready()
     assert plugin.calls["create"] == 0
     server.cache.unlink()
     assert (await client.create(document))[0] == 200
     assert (server.cache / f"{uid_of(document)}.yaml").exists()
+    assert await client.ready() == "ok"
 
 
 async def test_plugin_started_late(tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession) -> None:

@@ -43,6 +43,16 @@ async def test_delete_of_what_never_was(client: ServerClient, plugin: StrangePlu
     assert plugin.submissions == {}
 
 
+async def test_a_bare_deletion_is_enough(client: ServerClient) -> None:
+    """The record keeps what it knows of the pod's containers, whatever the deletion leaves out."""
+    document = pod()
+    await client.create(document)
+
+    await client.ask("/delete", {"metadata": {"uid": uid_of(document)}, "spec": {"nodeName": "vk"}})
+
+    assert (await client.wait_ended(document))["is_deleting"]
+
+
 async def test_d5_deleting_twice(client: ServerClient, plugin: StrangePlugin) -> None:
     """A repeated deletion is answered like the first."""
     document = pod()

@@ -2,9 +2,10 @@
 
 import collections
 import json
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from interlink.testing import Cluster
 from interlink.testing.waiting import until
@@ -19,6 +20,7 @@ class Pods:
         self._node_name = node_name
         self.namespace = namespace
         self.ledger = ledger
+        self._followers: list[subprocess.Popen[str]] = []
 
     def kubectl(self, *arguments: str, input: str | None = None, timeout_s: float = 60) -> str:  # noqa: A002
         return self._cluster.kubectl("-n", self.namespace, *arguments, input=input, timeout_s=timeout_s)
@@ -95,6 +97,19 @@ class Pods:
         starts = self.starts()
         assert {payload: n for payload, n in starts.items() if n != 1} == {}, "payloads that started more than once"
         assert len(starts) == count
+
+    def follow_log(self, name: str) -> IO[str]:
+        """The output of `kubectl logs -f`, as it comes; it ends with the log."""
+        argv = ["kubectl", f"--kubeconfig={self._cluster.kubeconfig}", "-n", self.namespace, "logs", "-f", name]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, bufsize=1)
+        assert process.stdout is not None
+        self._followers.append(process)
+        return process.stdout
+
+    def close(self) -> None:
+        for process in self._followers:
+            process.kill()
+            process.communicate()
 
     def _state(self) -> str:
         return self.kubectl("get", "pods", "-o", "wide") + self.kubectl("get", "events")

@@ -153,6 +153,11 @@ class Programs:
         for program in reversed(self.all().values()):
             program.stop()
 
+    def wait_log(self, program: Program, text: str, *, deadline_s: float = 30) -> None:
+        """Wait for a piece of text in a program's log. Raises DaemonError when it does not come."""
+        if not waiting.until(lambda: text in program.log.read_text(), deadline_s=deadline_s):
+            raise DaemonError(f"{text} did not come within {deadline_s} s; end of {program.log}:\n{program.tail()}")
+
     def get(self, path: str) -> str:
         """The server's answer, whatever its code. Raises OSError when it is away."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=30)
