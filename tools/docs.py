@@ -1,6 +1,6 @@
 """`make docs`: the reference pages, generated from the code.
 
-`docs.py` writes `docs/reference/`; `docs.py --check` writes nothing and ends with 1 when a page is not what it would
+`docs.py` writes `docs/reference/`, the OpenAPI documents included; `docs.py --check` writes nothing and ends with 1 when a page is not what it would
 write. What a key or a variable means stands where it is read: a line `Key: meaning` in the docstring of its struct. A
 key or a variable without its line is an error here, so that nothing is left out.
 """
@@ -8,6 +8,7 @@ key or a variable without its line is an error here, so that nothing is left out
 import ast
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import sys
@@ -26,6 +27,7 @@ from interlink.kubelet.settings import KubeletFile
 from interlink.plugins.local.settings import LocalFile
 from interlink.sdk import errors, hosting, transport
 from interlink.server.settings import ServerFile
+from interlink.wire import openapi
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -77,6 +79,10 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         pages = {FOLDER / name: f"{NOTE}\n\n{page().strip()}\n" for name, page in PAGES.items()}
+        pages |= {
+            FOLDER / name: json.dumps(document(interlink.__version__), indent=1) + "\n"
+            for name, document in OPENAPI.items()
+        }
     except Undocumented as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -426,6 +432,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics,
     "failpoints.md": failpoints,
     "errors.md": error_kinds,
+}
+
+OPENAPI: dict[str, Callable[[str], dict[str, Any]]] = {
+    "openapi-server.json": openapi.server,
+    "openapi-plugin.json": openapi.plugin,
 }
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Where Kubernetes is and who we are: kubeconfig files, right and wrong."""
 
 import base64
-import json
 import ssl
 import sys
 from collections.abc import Callable
@@ -116,19 +115,6 @@ async def test_a_token_file_is_read_now_and_then(write: Write, tmp_path: Path) -
 # --- exec plug-ins ---------------------------------------------------------------------------------------------------
 
 
-def plug_in(tmp_path: Path, *, prints: str = "", ends: int = 0) -> Document:
-    """A program that writes its name and its variable into a file and prints something."""
-    lines = f"echo $WHO >>{tmp_path}/calls; printf '%s' {json.dumps(prints)!s}; exit {ends}"
-    script = tmp_path / "plug-in"
-    script.write_text(f"#!/bin/sh\n{lines}\n")
-    script.chmod(0o755)
-    env = [{"name": "WHO", "value": "me"}]
-    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(script), "args": [], "env": env}}
-
-
-CREDENTIAL = '{\\"status\\": {\\"token\\": \\"fr0m-plug-in\\"}}'
-
-
 async def test_an_exec_plug_in_gives_the_token(write: Write, tmp_path: Path) -> None:
     """It is run with its environment, and not again for each request."""
     command = "import os; print('{\"status\": {\"token\": \"' + os.environ['WHO'] + '\"}}'); open(os.environ['CALLS'], 'a').write('x')"
@@ -186,10 +172,12 @@ WRONG = {
     "authority-no-base64": document(HTTPS | {"certificate-authority-data": "%%%"}),
     "authority-no-certificate": document(HTTPS | {"certificate-authority-data": encoded(b"words")}),
     "certificate-no-base64": document(user={"client-certificate-data": "%%%", "client-key-data": "%%%"}),
-    "anothers-key": document(user={"client-certificate-data": encoded(CERT_PEM), "client-key-data": encoded(OTHER_KEY)}),
+    "anothers-key": document(
+        user={"client-certificate-data": encoded(CERT_PEM), "client-key-data": encoded(OTHER_KEY)}
+    ),
     "no-key-file": document(user={"client-certificate": "absent", "client-key": "absent"}),
 }
-TRANSLATED = {"no-context", "unknown-context"}
+TRANSLATED = {"no-context", "unknown-context", "unknown-cluster"}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from interlink.kube import client as kube
 from interlink.kube.client import KubeClient
 from interlink.kube.credentials import Credentials
 from interlink.kube.errors import Conflict, Gone, KubeError, NotFound, Refused, Unavailable
-from tests.unit.http import Handler, cut, serving
+from tests.unit.small_server import Handler, cut, serving
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -66,7 +66,8 @@ async def test_an_error_answer_is_named_for_what_can_be_done(status: int, kind: 
 
 
 @pytest.mark.parametrize(
-    ("body", "text"), [(status_object(reason="Expired"), "Expired"), ("<html>proxy</html>", "<html>proxy</html>"), ("", "")]
+    ("body", "text"),
+    [(status_object(reason="Expired"), "Expired"), ("<html>proxy</html>", "<html>proxy</html>"), ("", "")],
 )
 async def test_an_error_without_a_message_shows_what_there_is(body: Any, text: str) -> None:
     """The reason, or the first words of an answer that is not Kubernetes' own."""
@@ -85,7 +86,8 @@ async def test_a_long_error_page_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"), [({"Retry_After": "7"}, 7.0), ({}, None), ({"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None)]
+    ("header", "seconds"),
+    [({"Retry_After": "7"}, 7.0), ({}, None), ({"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None)],
 )
 async def test_a_busy_server_may_say_when_to_come_back(header: dict[str, str], seconds: float | None) -> None:
     """The seconds of Retry-After are passed on."""

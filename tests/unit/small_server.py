@@ -11,8 +11,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[str]:
     """Every request goes to the handler. Yields `http://127.0.0.1:PORT`; leaving the context cuts all connections."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await handler(request)
+
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
+    app.router.add_route("*", "/{path:.*}", handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     try:
