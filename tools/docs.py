@@ -1,8 +1,8 @@
 """`make docs`: the reference pages, generated from the code.
 
-`docs.py` writes `docs/reference/`, the OpenAPI documents included; `docs.py --check` writes nothing and ends with 1 when a page is not what it would
-write. What a key or a variable means stands where it is read: a line `Key: meaning` in the docstring of its struct. A
-key or a variable without its line is an error here, so that nothing is left out.
+`docs.py` writes `docs/reference/`, the OpenAPI documents included; `docs.py --check` writes nothing and ends with 1
+when a page is not what it would write. What a key or a variable means stands where it is read: a line `Key: meaning`
+in the docstring of its struct. A key or a variable without its line is an error here, so that nothing is left out.
 """
 
 import ast

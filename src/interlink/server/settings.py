@@ -15,6 +15,8 @@ from interlink.wire.messages import ApptainerOptions, ScratchVolumes, ScriptBuil
 
 
 class ApptainerFile(msgspec.Struct, frozen=True):
+    """The same options as on the wire, under the names that the file gives them."""
+
     executable: str = ""
     fakeroot: bool = False
     containall: bool = False

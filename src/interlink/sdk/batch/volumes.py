@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Raw
 
-from interlink.model.pods import KeyToPath, Volume
+from interlink.model.pods import ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.errors import Rejected
 from interlink.wire import codec
@@ -79,23 +79,11 @@ class Volumes:
 
     def _projection(self, volume: Volume) -> _Projection:
         if (config_map := volume.config_map) is not None:
-            return _Projection(
-                kind="ConfigMap",
-                name=config_map.name,
-                contents=_contents(self._config_maps, config_map.name, is_secret=False),
-                items=config_map.items,
-                default_mode=config_map.default_mode,
-                is_optional=bool(config_map.optional),
-            )
+            contents = _contents(self._config_maps, config_map.name, is_secret=False)
+            return _object("ConfigMap", config_map.name, contents, config_map)
         if (secret := volume.secret) is not None:
-            return _Projection(
-                kind="Secret",
-                name=secret.secret_name,
-                contents=_contents(self._secrets, secret.secret_name, is_secret=True),
-                items=secret.items,
-                default_mode=secret.default_mode,
-                is_optional=bool(secret.optional),
-            )
+            contents = _contents(self._secrets, secret.secret_name, is_secret=True)
+            return _object("Secret", secret.secret_name, contents, secret)
         if volume.projected is not None:
             return _Projection(
                 kind="projected data",
@@ -107,6 +95,19 @@ class Volumes:
             f"volume {volume.name!r} is of a kind that this site cannot mount; use configMap, secret, projected,"
             " emptyDir or hostPath"
         )
+
+
+def _object(
+    kind: str, name: str, contents: dict[str, bytes] | None, source: ConfigMapVolumeSource | SecretVolumeSource
+) -> _Projection:
+    return _Projection(
+        kind=kind,
+        name=name,
+        contents=contents,
+        items=source.items,
+        default_mode=source.default_mode,
+        is_optional=bool(source.optional),
+    )
 
 
 def _by_name(objects: Iterable[Raw]) -> dict[str, _KeyedData]:
