@@ -10,5 +10,5 @@ lock() {
 }
 
 lock --output-file requirements/runtime.txt "$@"
-lock --group dev --output-file requirements/dev.txt "$@"
+lock --group dev --extra tracing --output-file requirements/dev.txt "$@"
 echo "lock: wrote requirements/runtime.txt and requirements/dev.txt" >&2

@@ -23,7 +23,7 @@ from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.server.creating import Creator, Limits
 from interlink.server.deleting import Deleter
 from interlink.server.errors import StoreUnavailable
-from interlink.server.jobscript import HTTPScriptBuilder
+from interlink.server.jobscript import NoScripts
 from interlink.server.ledger import Ledger
 from interlink.server.polling import Poller
 from interlink.server.service import Service
@@ -202,7 +202,7 @@ class World:
         ledger = Ledger(DiskStore(self.disk, self.life))
         self.plugin = ModelPlugin(self.batch, self.life)
         plugin: Any = self.plugin
-        creator = Creator(ledger, plugin, HTTPScriptBuilder(None), Limits(pods=1000, waiting_creates=1000))
+        creator = Creator(ledger, plugin, NoScripts(), Limits(pods=1000, waiting_creates=1000))
         deleter = Deleter(ledger, plugin, creator)
         poller = Poller(ledger, plugin, creator, job_lost_grace_s=60)
         self.sweeper = Sweeper(ledger, plugin, tombstone_lifetime_s=1e9)

@@ -1,10 +1,12 @@
 """The real server as a process of its own, between a strange plugin and a test that speaks as a virtual kubelet."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from interlink.testing.programs import Programs
 from tests.support.server_client import ServerClient
@@ -52,6 +54,31 @@ async def server(make_server: Callable[..., Programs]) -> Programs:
 @pytest.fixture
 def client(session: aiohttp.ClientSession, server: Programs) -> ServerClient:
     return ServerClient(session, server.server_port)
+
+
+@pytest.fixture
+async def aiohttp_builder() -> AsyncIterator[Callable[[web.Response], Awaitable[tuple[str, list[Any]]]]]:
+    """Makes job-script builders that give one answer; with each its URL and what it was asked."""
+    runners: list[web.AppRunner] = []
+
+    async def make(answer: web.Response) -> tuple[str, list[Any]]:
+        asked: list[Any] = []
+
+        async def build(request: web.Request) -> web.Response:
+            asked.append(await request.json())
+            return answer
+
+        app = web.Application()
+        app.router.add_post("/", build)
+        runner = web.AppRunner(app)
+        runners.append(runner)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{runner.addresses[0][1]}/", asked
+
+    yield make
+    for runner in runners:
+        await runner.cleanup()
 
 
 async def start(programs: Programs) -> None:

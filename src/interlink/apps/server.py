@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import structlog
 
@@ -20,13 +22,15 @@ from interlink.server.creating import Creator, Limits
 from interlink.server.deleting import Deleter
 from interlink.server.dispatching import Dispatcher
 from interlink.server.errors import StoreUnavailable
-from interlink.server.jobscript import HTTPScriptBuilder
+from interlink.server.jobscript import BuilderService, GoTemplate, NoScripts, ScriptMaker
 from interlink.server.ledger import Ledger
 from interlink.server.polling import Poller
 from interlink.server.service import Service
 from interlink.server.settings import ServerSettings
 from interlink.server.store.files import FilesStore
 from interlink.server.sweeping import Sweeper
+
+_RENDERER = "interlink-go-template"
 
 log = structlog.get_logger(__name__)
 
@@ -37,11 +41,28 @@ async def run(settings: ServerSettings) -> None:
         async with _plugin(settings) as plugin:
             ledger = Ledger(FilesStore(settings.directory))
             limits = Limits(pods=settings.max_pods, waiting_creates=settings.max_waiting_creates)
-            creator = Creator(ledger, plugin, HTTPScriptBuilder(settings.scripts), limits)
+            creator = Creator(ledger, plugin, _scripts(settings), limits)
             service = _service(settings, ledger, plugin, creator)
             await _restore(service)
             async with creator:
                 await _serve(settings, service)
+
+
+def _scripts(settings: ServerSettings) -> ScriptMaker:
+    """A builder that a virtual kubelet names comes before the template."""
+    template = settings.template
+    maker: ScriptMaker = GoTemplate(_renderer(), template) if template else NoScripts()
+    return BuilderService(settings.scripts, maker) if settings.scripts else maker
+
+
+def _renderer() -> Path:
+    found = shutil.which(_RENDERER)
+    if found is None:
+        raise ConfigurationError(
+            f"JobScriptTemplate: {_RENDERER} is not on PATH; build it once with Go: cd tools/gotemplate && go build"
+            f" -o /usr/local/bin/{_RENDERER} ."
+        )
+    return Path(found)
 
 
 def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creator: Creator) -> Service:

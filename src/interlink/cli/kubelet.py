@@ -29,4 +29,9 @@ def virtual_kubelet(config: Path | None, node_name: str) -> None:
       InterlinkPort: 3000
     """
     file = config or programs.default_config(os.environ, "CONFIGPATH", "/etc/interlink/InterLinkConfig.yaml")
-    programs.run(file, lambda text, env, source: settings.load(text, env, source=source, node_name=node_name), app.run)
+    programs.run(
+        file,
+        lambda text, env, source: settings.load(text, env, source=source, node_name=node_name),
+        app.run,
+        service="VK-InterLink",
+    )

@@ -28,4 +28,9 @@ def local(config: Path | None) -> None:
     \b
     Configuration keys: Socket (unix:///path) or SidecarAddress and SidecarPort, DataRootFolder, MaxPods.
     """
-    programs.run(config, lambda text, env, source: local_settings.load(text, env, source=source), local_plugin.run)
+    programs.run(
+        config,
+        lambda text, env, source: local_settings.load(text, env, source=source),
+        local_plugin.run,
+        service="InterLink-Sidecar",
+    )

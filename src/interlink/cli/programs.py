@@ -11,7 +11,7 @@ import structlog
 
 from interlink.aio import failpoints
 from interlink.model.errors import ModelError
-from interlink.observe import logging
+from interlink.observe import logging, tracing
 
 
 class Settings(Protocol):
@@ -40,11 +40,14 @@ def run(
     config: Path | None,
     load: Callable[[str, Mapping[str, str], str], S],
     program: Callable[[S], Coroutine[Any, Any, None]],
+    *,
+    service: str,
 ) -> None:
-    """Read the configuration, set up logs and run the program to its end."""
+    """Read the configuration, set up logs and traces (under the name `service`), and run the program to its end."""
     try:
         failpoints.configure(os.environ)
         settings = load(read(config), os.environ, str(config or "environment"))
+        tracing.configure(os.environ, service=service)
     except (ModelError, ValueError) as error:
         raise Mistake(str(error)) from error
     logging.configure(settings.log_level)

@@ -24,4 +24,6 @@ def server(config: Path | None) -> None:
       SIDECARURL=http://127.0.0.1 SIDECARPORT=4000 INTERLINK_DIR=/var/lib/interlink interlink server
     """
     file = config or programs.default_config(os.environ, "INTERLINKCONFIGPATH", "/etc/interlink/InterLinkConfig.yaml")
-    programs.run(file, lambda text, env, source: settings.load(text, env, source=source), app.run)
+    programs.run(
+        file, lambda text, env, source: settings.load(text, env, source=source), app.run, service="InterLink-Plugin"
+    )

@@ -19,10 +19,10 @@ from interlink.model.ids import JobID, Owner, PodUID
 from interlink.model.pods import Pod
 from interlink.model.records import Decision, Intent, Record
 from interlink.sdk.errors import OutcomeUnknown, Overloaded, Refused, Rejected, SDKError, Unreachable
-from interlink.server import jobscript, matching, metrics
+from interlink.server import matching, metrics
 from interlink.server.dispatching import Dispatcher
 from interlink.server.errors import StoreUnavailable
-from interlink.server.jobscript import ScriptBuilder
+from interlink.server.jobscript import ScriptMaker
 from interlink.server.ledger import Ledger
 from interlink.wire.messages import Origin, PodCreateRequest
 
@@ -56,10 +56,10 @@ class _Submission:
 class Creator:
     """Use it as a context: leaving it lets calls that are on their way finish, for ten seconds at most."""
 
-    def __init__(self, ledger: Ledger, plugin: Dispatcher, builder: ScriptBuilder, limits: Limits) -> None:
+    def __init__(self, ledger: Ledger, plugin: Dispatcher, scripts: ScriptMaker, limits: Limits) -> None:
         self._ledger = ledger
         self._plugin = plugin
-        self._builder = builder
+        self._scripts = scripts
         self._limits = limits
         self._submissions: dict[PodUID, _Submission] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -187,7 +187,7 @@ class Creator:
     async def _send(self, submission: _Submission, record: Record) -> JobID:
         origin = Origin(cluster=record.owner.cluster, node=record.owner.node, attempt=record.attempt)
         data = matching.retrieved(submission.request, submission.pod, origin)
-        data = await jobscript.completed(data, submission.request.jobscript_url, self._builder)
+        data = await self._scripts.completed(data, submission.request.jobscript_url)
         with step("server.forward"):
             return await self._plugin.create(data, session=submission.session)
 

@@ -1,11 +1,13 @@
-"""The job-script builder of the existing contract: a service that turns the create request into a script."""
+"""Job scripts of the existing contract: made from a create request by a builder service, or from a template."""
 
 import asyncio
+from pathlib import Path
 from typing import Protocol
 
 import aiohttp
 import msgspec
 
+from interlink.aio import processes
 from interlink.sdk.errors import Rejected, Unreachable
 from interlink.wire import codec
 from interlink.wire.messages import RetrievedPodData, ScriptBuildConfig
@@ -13,39 +15,72 @@ from interlink.wire.messages import RetrievedPodData, ScriptBuildConfig
 _TIMEOUT_S = 60.0
 
 
-class ScriptBuilder(Protocol):
-    async def build(self, data: RetrievedPodData, url: str) -> str:
-        """The script. Raises Rejected, Unreachable."""
+class ScriptMaker(Protocol):
+    async def completed(self, data: RetrievedPodData, url: str) -> RetrievedPodData:
+        """The request with its job script, where one is wanted; `url` is the builder that the virtual kubelet names.
+
+        Raises Rejected, Unreachable.
+        """
         ...
 
 
-async def completed(data: RetrievedPodData, url: str, builder: ScriptBuilder) -> RetrievedPodData:
-    """The request with its job script, when the virtual kubelet names a builder."""
-    return msgspec.structs.replace(data, job_script=await builder.build(data, url)) if url else data
+class NoScripts:
+    """For servers that make none."""
 
-
-class HTTPScriptBuilder:
-    """Asks the builder's URL; `config` is what the configuration file says about scripts."""
-
-    def __init__(self, config: ScriptBuildConfig | None) -> None:
-        self._config = config
-
-    async def build(self, data: RetrievedPodData, url: str) -> str:
-        if self._config is None:
+    async def completed(self, data: RetrievedPodData, url: str) -> RetrievedPodData:
+        if url:
             raise Rejected("the pod asks for a job-script builder, but the server has no JobScriptBuildConfig")
-        body = codec.encode(msgspec.structs.replace(data, job_config=self._config))
-        headers = {"Content-Type": "application/json"}
+        return data
+
+
+class BuilderService:
+    """Asks the builder's URL, and for pods without one the other maker."""
+
+    def __init__(self, config: ScriptBuildConfig, otherwise: ScriptMaker) -> None:
+        self._config = config
+        self._otherwise = otherwise
+
+    async def completed(self, data: RetrievedPodData, url: str) -> RetrievedPodData:
+        data = msgspec.structs.replace(data, job_config=self._config)
+        if not url:
+            return await self._otherwise.completed(data, "")
+        return msgspec.structs.replace(data, job_script=await _built(data, url))
+
+
+async def _built(data: RetrievedPodData, url: str) -> str:
+    headers = {"Content-Type": "application/json"}
+    try:
+        async with (
+            asyncio.timeout(_TIMEOUT_S),
+            aiohttp.ClientSession() as session,
+            session.post(url, data=codec.encode(data), headers=headers) as response,
+        ):
+            text = await response.text()
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise Unreachable(f"cannot reach the job-script builder {url}: {type(error).__name__}") from error
+    if 400 <= response.status < 500:
+        raise Rejected(f"the job-script builder refuses the pod ({response.status}): {text[:500]}")
+    if response.status >= 300:
+        raise Unreachable(f"the job-script builder {url} answered {response.status}")
+    return text
+
+
+class GoTemplate:
+    """A template of the existing system, rendered by a program that has Go's engine (`tools/gotemplate`)."""
+
+    def __init__(self, program: Path, template: Path) -> None:
+        self._program = program
+        self._template = template
+
+    async def completed(self, data: RetrievedPodData, url: str) -> RetrievedPodData:
+        argv = [str(self._program), str(self._template)]
         try:
-            async with (
-                asyncio.timeout(_TIMEOUT_S),
-                aiohttp.ClientSession() as session,
-                session.post(url, data=body, headers=headers) as response,
-            ):
-                text = await response.text()
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise Unreachable(f"cannot reach the job-script builder {url}: {type(error).__name__}") from error
-        if 400 <= response.status < 500:
-            raise Rejected(f"the job-script builder refuses the pod ({response.status}): {text[:500]}")
-        if response.status >= 300:
-            raise Unreachable(f"the job-script builder {url} answered {response.status}")
-        return text
+            done = await processes.run(argv, stdin=codec.encode(data), timeout_s=_TIMEOUT_S)
+        except (OSError, TimeoutError) as error:
+            raise Unreachable(
+                f"JobScriptTemplate: cannot run {self._program}: {str(error) or 'it did not end in time'}"
+            ) from error
+        if done.exit_code != 0:
+            reason = done.stderr.decode(errors="replace").strip()[:500]
+            raise Rejected(f"JobScriptTemplate {self._template} cannot be rendered for this pod: {reason}")
+        return msgspec.structs.replace(data, job_script=done.stdout.decode(errors="replace"))

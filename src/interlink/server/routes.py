@@ -1,7 +1,10 @@
 """HTTP for the service: the existing dialect at any method, our own under `/interlink/v1/`."""
 
+from collections.abc import Awaitable, Callable
+
 import structlog
 from aiohttp import web
+from opentelemetry import trace
 
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, Owner
@@ -17,10 +20,41 @@ from interlink.wire.messages import Announcement, ChangesRequest, CreateAnswer, 
 log = structlog.get_logger(__name__)
 
 
+_SPANS = {
+    "/create": "CreateAPI",
+    "/delete": "DeleteAPI",
+    "/status": "StatusAPI",
+    "/getLogs": "GetLogsAPI",
+    "/pinglink": "PingAPI",
+}
+
+
+@web.middleware
+async def _traced(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Spans under the names that the existing system gives them."""
+    name = _SPANS.get(request.path)
+    if name is None:
+        return await handler(request)
+    with trace.get_tracer("interlink-API").start_as_current_span(name) as span:
+        for header in ("X-Forwarded-Email", "X-Forwarded-User"):
+            span.set_attribute(header, request.headers.get(header, "unknown"))
+        response = await handler(request)
+        span.set_attribute("exit.code", response.status)
+        return response
+
+
+def _tell_span(pod: Pod) -> None:
+    trace.get_current_span().set_attributes(
+        {"pod.name": pod.metadata.name, "pod.namespace": pod.metadata.namespace, "pod.uid": pod.uid}
+    )
+
+
 def application(service: Service, *, create_hold_s: float, body_limit_bytes: int) -> web.Application:
     """`create_hold_s`: how long a create waits for a plugin that cannot be reached, when its caller does not say."""
     routes = _Routes(service, create_hold_s)
-    return hosting.application(
+    app = hosting.application(
         [
             web.route("*", "/create", routes.create),
             web.route("*", "/delete", routes.delete),
@@ -34,6 +68,8 @@ def application(service: Service, *, create_hold_s: float, body_limit_bytes: int
         readiness=service.problems,
         body_limit_bytes=body_limit_bytes,
     )
+    app.middlewares.append(_traced)
+    return app
 
 
 class _Routes:
@@ -49,6 +85,7 @@ class _Routes:
     async def create(self, request: web.Request) -> web.Response:
         message = codec.decode_one(await request.read(), PodCreateRequest)
         pod = codec.decode(bytes(message.pod), Pod)
+        _tell_span(pod)
         try:
             job_id = await self._service.create(
                 message, pod, _owner(request, pod), session=_session(request), hold_s=self._hold_s(request)
@@ -60,6 +97,7 @@ class _Routes:
     async def delete(self, request: web.Request) -> web.Response:
         body = await request.read()
         pod = codec.decode_one(body, Pod)
+        _tell_span(pod)
         try:
             await self._service.delete(pod, body, _owner(request, pod), session=_session(request))
         except StoreUnavailable as error:
@@ -68,6 +106,7 @@ class _Routes:
 
     async def status(self, request: web.Request) -> web.Response:
         pods = codec.decode_list(await request.read(), Pod)
+        trace.get_current_span().set_attribute("pods.count", len(pods))
         return json_answer(await self._service.statuses(pods, _cluster(request)))
 
     async def logs(self, request: web.Request) -> web.StreamResponse:

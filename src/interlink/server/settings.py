@@ -64,7 +64,7 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     TLS: for https: Enabled, CertFile, KeyFile; with CACertFile clients must show a certificate of that authority.
     SidecarTLS: for an https plugin: CACertFile to trust, CertFile and KeyFile to show.
     JobScriptBuildConfig: what a job-script builder is told about scripts.
-    JobScriptTemplate: not supported; a job-script builder does its work.
+    JobScriptTemplate: the path of a Go template that makes each job's script; needs interlink-go-template on PATH.
     DataRootFolder: accepted and not used, as before.
     Pprof: accepted and not used: there is no Go profile to serve.
     INTERLINKCONFIGPATH: the configuration file, when --config is not given.
@@ -115,6 +115,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     max_waiting_creates: int
     max_body_bytes: int
     scripts: ScriptBuildConfig | None
+    template: Path | None
     log_level: str
     unknown_keys: list[str]
 
@@ -150,6 +151,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSet
         max_waiting_creates=file.max_waiting_creates,
         max_body_bytes=file.max_body_bytes,
         scripts=_scripts(file.job_script_build_config),
+        template=Path(file.job_script_template) if file.job_script_template else None,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
@@ -175,11 +177,8 @@ def _check(file: ServerFile, source: str) -> None:
     for key, value in not_negative.items():
         if not value >= 0:
             raise ConfigurationError(f"{source}: {key}: must not be negative, as {value} is")
-    if file.job_script_template:
-        raise ConfigurationError(
-            f"{source}: JobScriptTemplate: Go templates are not supported; let the virtual kubelet name a job-script"
-            " builder (JobScriptBuilderURL) instead"
-        )
+    if file.job_script_template and not Path(file.job_script_template).is_file():
+        raise ConfigurationError(f"{source}: JobScriptTemplate: there is no file {file.job_script_template}")
 
 
 def _listening_tls(address: Address, file: ServerFile, source: str) -> ssl.SSLContext | None:

@@ -38,7 +38,7 @@ class Program:
     ) -> None:
         self.log = log
         self.argv = [sys.executable, "-m", "interlink", *arguments]
-        self._environ = environ
+        self.environ = dict(environ)
         self._answers = answers
         self._is_detached = is_detached
         self._daemon: Daemon | None = None
@@ -48,7 +48,7 @@ class Program:
         return self._daemon.pid if self._daemon else None
 
     def start(self, *, failpoints: str = "", is_awaited: bool = True) -> None:
-        environ = {**self._environ, FAILPOINTS: failpoints} if failpoints else self._environ
+        environ = {**self.environ, FAILPOINTS: failpoints} if failpoints else self.environ
         self._daemon = Daemon(self.argv, log=self.log, environ=environ, is_detached=self._is_detached)
         self._daemon.start()
         if is_awaited:

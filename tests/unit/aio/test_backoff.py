@@ -42,7 +42,7 @@ def test_jitter_takes_at_most_half(seed: int, failures: int) -> None:
         assert due_s / 2 <= delays.next_s() <= due_s
 
 
-@pytest.mark.parametrize("failures", [1_000, 100_000])
+@pytest.mark.parametrize("failures", [100, 2_000])
 def test_endless_failures_do_not_overflow(failures: int) -> None:
     """A part that was away for a year still waits the cap."""
     delays = Backoff(base_s=1, cap_s=30, rng=Highest())

@@ -7,8 +7,7 @@ import pytest
 
 from interlink.aio.backoff import Backoff
 from interlink.aio.supervising import KeyedLocks, run_repeatedly, run_to_end
-
-pytestmark = pytest.mark.looptime
+from tests.unit.virtual_time import in_virtual_time
 
 
 class Highest(random.Random):
@@ -43,16 +42,19 @@ class Rounds:
         self.reported.append((name, str(error)))
 
 
+@in_virtual_time
 async def test_a_good_round_is_followed_after_the_pause() -> None:
     """Rounds do not overlap and do not drift into each other."""
     assert await Rounds(None, None, None).run(pause_s=10) == [0, 10, 20, 30]
 
 
+@in_virtual_time
 async def test_failing_rounds_back_off() -> None:
     """Each failure in a row waits longer."""
     assert await Rounds(*[ValueError()] * 4).run(pause_s=100) == [0, 1, 3, 7, 15]
 
 
+@in_virtual_time
 async def test_a_good_round_resets_the_back_off() -> None:
     """The next failure waits as little as the first."""
     errors = [ValueError(), ValueError(), None, ValueError()]
@@ -60,6 +62,7 @@ async def test_a_good_round_resets_the_back_off() -> None:
     assert await Rounds(*errors).run(pause_s=100) == [0, 1, 3, 103, 104]
 
 
+@in_virtual_time
 async def test_each_failure_is_reported_once() -> None:
     """With the name of the loop and the error."""
     rounds = Rounds(ValueError("a"), None, KeyError("b"))
@@ -68,6 +71,7 @@ async def test_each_failure_is_reported_once() -> None:
     assert rounds.reported == [("r", "a"), ("r", "'b'")]
 
 
+@in_virtual_time
 async def test_only_a_cancellation_ends_a_loop() -> None:
     """Cancelling the task ends it while it pauses, and it is not reported."""
     rounds = Rounds(*[None] * 100)
@@ -83,6 +87,7 @@ async def test_only_a_cancellation_ends_a_loop() -> None:
 # --- locks -----------------------------------------------------------------------------------------------------------
 
 
+@in_virtual_time
 async def test_holders_of_one_key_take_turns() -> None:
     """In the order in which they came."""
     locks, story = KeyedLocks(), []
@@ -97,6 +102,7 @@ async def test_holders_of_one_key_take_turns() -> None:
     assert story == ["a in", "a out", "b in", "b out", "c in", "c out"]
 
 
+@in_virtual_time
 async def test_holders_of_different_keys_do_not_wait() -> None:
     """Work on one pod delays no other."""
     locks, loop = KeyedLocks(), asyncio.get_running_loop()
@@ -110,6 +116,7 @@ async def test_holders_of_different_keys_do_not_wait() -> None:
     assert loop.time() - began_at == 5
 
 
+@in_virtual_time
 async def test_a_lock_is_kept_only_while_somebody_wants_it() -> None:
     """Keys that were once used cost nothing."""
     locks = KeyedLocks()
@@ -120,6 +127,7 @@ async def test_a_lock_is_kept_only_while_somebody_wants_it() -> None:
     assert locks._locks == {}
 
 
+@in_virtual_time
 async def test_a_waiter_that_gives_up_leaves_the_others_in_order() -> None:
     """A cancelled waiter neither holds the lock nor lets two in at a time."""
     locks, inside = KeyedLocks(), []
@@ -136,6 +144,7 @@ async def test_a_waiter_that_gives_up_leaves_the_others_in_order() -> None:
     assert (inside, locks._locks) == (["a", "c"], {})
 
 
+@in_virtual_time
 async def test_an_error_inside_frees_the_lock() -> None:
     """The next holder comes in."""
     locks = KeyedLocks()
@@ -158,11 +167,13 @@ async def slow(done: list[str], error: Exception | None = None) -> str:
     return "result"
 
 
+@in_virtual_time
 async def test_work_run_to_its_end_gives_its_result() -> None:
     """Without a cancellation nothing is special about it."""
     assert await run_to_end(slow([])) == "result"
 
 
+@in_virtual_time
 async def test_an_error_of_the_work_is_the_callers() -> None:
     """It is raised as it is."""
     with pytest.raises(KeyError):
@@ -170,6 +181,7 @@ async def test_an_error_of_the_work_is_the_callers() -> None:
 
 
 @pytest.mark.parametrize("error", [None, KeyError("k")])
+@in_virtual_time
 async def test_a_cancelled_caller_waits_for_the_end_of_its_work(error: Exception | None) -> None:
     """The work is finished, and only then the cancellation goes on, also when the work failed."""
     done: list[str] = []
@@ -183,6 +195,7 @@ async def test_a_cancelled_caller_waits_for_the_end_of_its_work(error: Exception
 
 
 @pytest.mark.xfail(strict=True, reason="the second cancellation interrupts asyncio.wait in run_to_end")
+@in_virtual_time
 async def test_a_second_cancellation_does_not_interrupt_the_work() -> None:
     """However often the caller is cancelled, it goes only after the end of its work."""
     done: list[str] = []

@@ -19,6 +19,7 @@ from interlink.model import pods
 from interlink.model.pods import Seen
 from tests.unit.builders import Document, document
 from tests.unit.small_server import cut, serving
+from tests.unit.virtual_time import in_virtual_time
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PODS = "/api/v1/pods"
@@ -357,7 +358,6 @@ async def _nothing() -> AsyncIterator[bytes]:
         yield line
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize(
     "watch",
     [
@@ -369,6 +369,7 @@ async def _nothing() -> AsyncIterator[bytes]:
         ),
     ],
 )
+@in_virtual_time
 async def test_a_watch_that_ends_at_once_is_no_hot_loop(
     watch: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,39 @@
+"""Running a program to its end, within a time."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Finished(NamedTuple):
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+async def run(argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float) -> Finished:
+    """Start `argv` in a group of its own, give it `stdin` and wait for its end.
+
+    Raises OSError when it cannot be started and TimeoutError when it takes too long; then, and when the caller is
+    cancelled, the whole group has been killed.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            stdout, stderr = await process.communicate(stdin)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
+    assert process.returncode is not None
+    return Finished(process.returncode, stdout, stderr)

@@ -1,0 +1,124 @@
+"""Job scripts: from a builder that the virtual kubelet names, else from a Go template of the existing system."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from interlink.testing.programs import Programs
+from tests.support.server_client import ServerClient, pod, uid_of
+from tests.support.strange_plugin import StrangePlugin
+
+SOURCES = Path(__file__).parents[2] / "tools" / "gotemplate"
+TEMPLATE = """#!/bin/sh
+# {{ .Pod.Namespace }}/{{ .Pod.Name }} as {{ .JobScriptBuild.ApptainerOptions.Executable }}
+{{ range .Pod.Spec.Containers }}run {{ .Image | printf "%q" }} {{ index .Command 0 }}
+{{ end }}"""
+
+
+@pytest.fixture(scope="session")
+def renderer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the program that renders Go templates."""
+    if shutil.which("go") is None:
+        pytest.skip("no Go to build tools/gotemplate with: install it")
+    folder = tmp_path_factory.mktemp("bin")
+    program = folder / "interlink-go-template"
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=SOURCES, check=True, timeout=170)
+    return folder
+
+
+def sent_script(plugin: StrangePlugin) -> Any:
+    bodies = [json.loads(body) for body in plugin.bodies if b'"jobConfig"' in body]
+    return bodies[-1].get("jobScript")
+
+
+async def test_go_template_makes_the_script(
+    plugin: StrangePlugin,
+    make_server: Callable[..., Programs],
+    session: aiohttp.ClientSession,
+    renderer: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The template sees the create request under its Go names and the configuration; its text reaches the plugin."""
+    monkeypatch.setenv("PATH", f"{renderer}:{os.environ['PATH']}")
+    template = tmp_path / "script.tmpl"
+    template.write_text(TEMPLATE)
+    options = {"apptainer_options": {"executable": "/bin/apptainer"}}
+    programs = make_server(JobScriptTemplate=str(template), JobScriptBuildConfig=options)
+    programs.start()
+
+    code, _ = await ServerClient(session, programs.server_port).create(pod())
+
+    assert code == 200
+    assert sent_script(plugin) == '#!/bin/sh\n# ns/p as /bin/apptainer\nrun "i" true\n'
+
+
+async def test_template_that_fails_rejects_the_pod(
+    make_server: Callable[..., Programs],
+    session: aiohttp.ClientSession,
+    renderer: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pod is told the words of the template engine."""
+    monkeypatch.setenv("PATH", f"{renderer}:{os.environ['PATH']}")
+    template = tmp_path / "script.tmpl"
+    template.write_text("{{ .NoSuchField }}")
+    programs = make_server(JobScriptTemplate=str(template))
+    programs.start()
+
+    code, text = await ServerClient(session, programs.server_port).create(pod())
+
+    assert (code, "NoSuchField" in text) == (422, True)
+
+
+async def test_missing_renderer_ends_the_start(
+    make_server: Callable[..., Programs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says how to build it."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    template = tmp_path / "script.tmpl"
+    template.write_text("x")
+    programs = make_server(JobScriptTemplate=str(template))
+    programs.server.start(is_awaited=False)
+
+    assert programs.server.await_exit() == 2
+    assert "go build -o /usr/local/bin/interlink-go-template" in programs.server.log.read_text()
+
+
+async def test_builder_that_the_virtual_kubelet_names(
+    plugin: StrangePlugin,
+    make_server: Callable[..., Programs],
+    session: aiohttp.ClientSession,
+    aiohttp_builder: Callable[[web.Response], Any],
+) -> None:
+    """The builder gets the request with the configuration; its answer is the job script; its refusal is the pod's."""
+    programs = make_server(JobScriptBuildConfig={"volumes_options": {"scratch_area": "/scratch"}})
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    good, asked = await aiohttp_builder(web.Response(text="echo hello"))
+    bad, _ = await aiohttp_builder(web.Response(status=400, text="no such image"))
+    document = pod()
+
+    code, _ = await client.ask("/create", {"pod": document, "jobscriptURL": good})
+    refused, text = await client.ask("/create", {"pod": pod(), "jobscriptURL": bad})
+
+    assert (code, sent_script(plugin)) == (200, "echo hello")
+    assert asked[0]["jobConfig"]["Volumes"]["scratch_area"] == "/scratch"
+    assert (refused, "no such image" in text) == (422, True)
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+async def test_builder_without_configuration_is_refused(client: ServerClient) -> None:
+    """The existing server answers 200 with nothing; here the pod is told why."""
+    code, text = await client.ask("/create", {"pod": pod(), "jobscriptURL": "http://127.0.0.1:9/"})
+
+    assert (code, "JobScriptBuildConfig" in text) == (422, True)

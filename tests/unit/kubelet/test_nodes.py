@@ -1,0 +1,108 @@
+"""What the node says of itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlink.kubelet import nodes, settings
+from interlink.kubelet.nodes import Site
+from interlink.kubelet.settings import KubeletSettings
+from tests.unit.builders import NOW, Document, at
+
+FILE = """
+InterlinkURL: http://h
+InterlinkPort: 3000
+Resources: {CPU: 8, Memory: 16Gi, Pods: 20, Accelerators: [{ResourceType: nvidia.com/gpu, Available: 4}]}
+NodeLabels: [site=a, kubernetes.io/role=site]
+NodeTaints: [{Key: k, Value: v, Effect: NoExecute}]
+"""
+
+
+def made(**environment: str) -> KubeletSettings:
+    return settings.load(FILE, {"POD_IP": "10.0.0.1"} | environment, source="vk.yaml", node_name="vk")
+
+
+def status(site: Site | None = None, present: Document | None = None, seconds: float = 0) -> Document:
+    return nodes.node_status(made(), site or Site(), present or {}, at(seconds))
+
+
+def condition(document: Document, kind: str) -> Any:
+    return next(c for c in document["conditions"] if c["type"] == kind)
+
+
+def test_a_node_offers_what_the_file_says() -> None:
+    """Capacity and allocatable are the same."""
+    found = status()
+
+    assert found["capacity"] == {"cpu": "8", "memory": "16Gi", "pods": "20", "nvidia.com/gpu": "4"}
+    assert found["allocatable"] == found["capacity"]
+
+
+def test_what_the_site_says_of_itself_wins() -> None:
+    """Resource by resource."""
+    found = status(Site(resources={"cpu": "64", "amd.com/gpu": "1"}))["capacity"]
+
+    assert (found["cpu"], found["memory"], found["amd.com/gpu"]) == ("64", "16Gi", "1")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [("", ("True", "InterlinkPingSuccessful", "the site answers")), ("no route", ("False", "InterlinkPingFailed", "no route"))],
+)
+def test_trouble_with_the_site_is_a_condition_of_its_own(trouble: str, expected: tuple[str, str, str]) -> None:
+    """InterlinkConnectivity says what is wrong."""
+    found = condition(status(Site(trouble=trouble)), "InterlinkConnectivity")
+
+    assert (found["status"], found["reason"], found["message"]) == expected
+
+
+@pytest.mark.parametrize("trouble", ["", "no route"])
+def test_a_node_stays_ready_whatever_the_site_does(trouble: str) -> None:
+    """So nobody evicts its pods, and no pressure is ever reported."""
+    found = {c["type"]: c["status"] for c in status(Site(trouble=trouble))["conditions"]}
+
+    assert found["Ready"] == "True"
+    assert {found[kind] for kind in ("MemoryPressure", "DiskPressure", "PIDPressure")} == {"False"}
+
+
+def test_a_transition_time_moves_only_when_a_condition_flips() -> None:
+    """The heartbeat goes on all the same."""
+    later = status(Site(trouble="x"), status(seconds=0), seconds=60)
+
+    ready, connectivity = condition(later, "Ready"), condition(later, "InterlinkConnectivity")
+    assert (ready["lastTransitionTime"], ready["lastHeartbeatTime"]) == ("2026-07-14T10:00:00Z", "2026-07-14T10:01:00Z")
+    assert connectivity["lastTransitionTime"] == "2026-07-14T10:01:00Z"
+
+
+def test_a_status_is_a_function_of_its_arguments() -> None:
+    """Computed from what Kubernetes has, it is what Kubernetes has."""
+    once = status()
+
+    assert nodes.node_status(made(), Site(), once, NOW) == once
+
+
+@pytest.mark.parametrize("present", [{}, {"conditions": None}, {"conditions": []}])
+def test_a_node_without_conditions_gets_all_of_them(present: Document) -> None:
+    """A new node has none."""
+    assert len(status(present=present)["conditions"]) == 5
+
+
+def test_a_node_tells_where_its_endpoint_is() -> None:
+    """The API server calls it there for logs."""
+    found = nodes.node_status(made(KUBELET_PORT="6000"), Site(), {}, NOW)
+
+    assert found["addresses"][0] == {"type": "InternalIP", "address": "10.0.0.1"}
+    assert found["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 6000}}
+
+
+def test_a_node_is_registered_with_its_labels_and_taints() -> None:
+    """Those of existing installations, and those of the file, which win."""
+    found = nodes.node_object(made())
+
+    labels = found["metadata"]["labels"]
+    assert (labels["type"], labels["site"], labels["kubernetes.io/role"]) == ("virtual-kubelet", "a", "site")
+    assert found["spec"]["taints"] == [
+        {"key": "virtual-node.interlink/no-schedule", "value": "true", "effect": "NoSchedule"},
+        {"key": "k", "value": "v", "effect": "NoExecute"},
+    ]
