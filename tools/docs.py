@@ -56,6 +56,12 @@ PROGRAMS = (
 
 # Variables that belong to no configuration file.
 COMMON_VARIABLES = {
+    "ENABLE_TRACING": "`1`: send traces to an OTLP collector. Needs the extra `tracing`.",
+    "TELEMETRY_ENDPOINT": "The collector; without it `localhost:4317`.",
+    "TELEMETRY_UNIQUE_ID": "The end of the service's name in traces; without it a new UUID.",
+    "TELEMETRY_CA_CRT_FILEPATH": "The collector's authority; then the connection is mutual TLS.",
+    "TELEMETRY_CLIENT_CRT_FILEPATH": "The certificate to show to the collector.",
+    "TELEMETRY_CLIENT_KEY_FILEPATH": "The key of that certificate.",
     "INTERLINK_FAILPOINTS": "Fail-points to switch on, for crash tests. See [test crashes](../how-to/test-crashes.md).",
 }
 CLIENT_VARIABLES = {
