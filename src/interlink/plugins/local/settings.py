@@ -19,6 +19,7 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     SidecarPort: the port to listen on.
     DataRootFolder: where the job directories are; ~/.interlink/jobs when not set. It must outlive the plugin.
     MaxPods: how many pods the node says it takes.
+    KeepDeletedJobs: how many seconds the directory of a deleted job is kept after its end.
     VerboseLogging: log at level debug.
     ErrorsOnlyLogging: log errors only; VerboseLogging wins.
     SIDECARPORT: wins over SidecarPort.
@@ -29,6 +30,7 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     sidecar_port: str | int = ""
     data_root_folder: str = ""
     max_pods: int = 1000
+    keep_deleted_jobs: float = 3600.0
     verbose_logging: bool = False
     errors_only_logging: bool = False
 
@@ -37,6 +39,7 @@ class LocalSettings(msgspec.Struct, frozen=True):
     address: Address
     root: Path
     max_pods: int
+    keep_deleted_jobs_s: float
     log_level: str
     unknown_keys: list[str]
 
@@ -46,13 +49,19 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> LocalSett
     file, unknown = configuration.parse(text, LocalFile, source=source)
     if file.max_pods < 1:
         raise ConfigurationError(f"{source}: MaxPods: must be at least 1")
+    if not file.keep_deleted_jobs >= 0:
+        raise ConfigurationError(f"{source}: KeepDeletedJobs: must not be negative, as {file.keep_deleted_jobs} is")
     port = environment.get("SIDECARPORT") or file.sidecar_port
     if not file.socket and port in ("", None):
         raise ConfigurationError(f"{source}: SidecarPort: missing; set it, or Socket to unix:///path")
+    address = addresses.parse(file.socket or file.sidecar_address, port, key=f"{source}: SidecarPort")
+    if address.scheme == "https":
+        raise ConfigurationError(f"{source}: SidecarAddress: https is not served; use http:// on loopback, or Socket")
     return LocalSettings(
-        address=addresses.parse(file.socket or file.sidecar_address, port, key=f"{source}: SidecarPort"),
+        address=address,
         root=Path(file.data_root_folder or "~/.interlink/jobs").expanduser().absolute(),
         max_pods=file.max_pods,
+        keep_deleted_jobs_s=file.keep_deleted_jobs,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )

@@ -108,6 +108,13 @@ class JobDirectory:
     def is_cancelled(self) -> bool:
         return (self.path / "cancelled").exists()
 
+    def cancelled_at(self) -> float | None:
+        """When it was cancelled last, in seconds since the epoch; None when it never was."""
+        try:
+            return (self.path / "cancelled").stat().st_mtime
+        except FileNotFoundError:
+            return None
+
     def is_claimed(self, attempt: int) -> bool:
         return (self.path / f"claim-{attempt}").is_dir()
 

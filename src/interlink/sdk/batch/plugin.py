@@ -7,6 +7,7 @@ runner claims the attempt.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
@@ -115,6 +116,18 @@ class BatchPlugin:
     async def capacity(self) -> PingAnswer:
         return await self._scheduler.capacity()
 
+    async def sweep(self, *, keep_s: float) -> int:
+        """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
+
+        Until then they keep the logs, and the mark that lets no late create start the job.
+        """
+        paths = await asyncio.to_thread(lambda: [path for path in self._root.iterdir() if path.is_dir()])
+        removed = 0
+        for directory in map(JobDirectory, paths):
+            async with self._locks.hold(directory.pod_uid):
+                removed += await asyncio.to_thread(_removed, directory, time.time() - keep_s)
+        return removed
+
     def _directory(self, uid: PodUID) -> JobDirectory:
         return JobDirectory(self._root / uid)
 
@@ -163,6 +176,14 @@ def _status(job: _KnownJob, known: states.Containers) -> JobStatus:
         containers=[Raw(codec.encode(status)) for status in known.main],
         init_containers=[Raw(codec.encode(status)) for status in known.init],
     )
+
+
+def _removed(directory: JobDirectory, deadline: float) -> bool:
+    cancelled_at = directory.cancelled_at()
+    if cancelled_at is None or cancelled_at > deadline or directory.runner_process() is not None:
+        return False
+    directory.remove()
+    return True
 
 
 def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:

@@ -1,0 +1,24 @@
+"""What the local plugin leaves behind."""
+
+import json
+
+from interlink.testing.programs import Programs
+from interlink.testing.waiting import until
+from tests.support.pods import Pods
+
+
+def test_directories_of_deleted_jobs_go(programs: Programs, pods: Pods) -> None:
+    """A job's directory stays while its pod exists, and goes some time after the pod was deleted."""
+    keys = json.loads((programs.folder / "plugin.yaml").read_text())
+    (programs.folder / "plugin.yaml").write_text(json.dumps(keys | {"KeepDeletedJobs": 0}))
+    pods.start("kept", "true")
+    pods.start("gone", "true")
+    kept = pods.wait("kept", "Succeeded")["metadata"]["uid"]
+    gone = pods.wait("gone", "Succeeded")["metadata"]["uid"]
+
+    pods.kubectl("delete", "pod", "gone", "--timeout=30s")
+    programs.plugin.restart()
+
+    assert until(lambda: not (programs.jobs / gone).exists(), deadline_s=20)
+    assert (programs.jobs / kept).exists()
+    assert pods.kubectl("logs", "kept") == ""
