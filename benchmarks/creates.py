@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from benchmarks.support import disk, stage
+from benchmarks.support import disk, processes, stage
 from benchmarks.support import pods as fleet
 from benchmarks.support.options import directory_option, output_option, pods_option
 from benchmarks.support.stage import Stage
@@ -24,6 +24,7 @@ COLUMNS = {
     "creates_per_s": "creates/s",
     "writes_per_s": "disk, durable writes/s",
     "ratio": "durable writes of the server / disk",
+    "cpu_ms": "CPU of the server, ms a create",
     "p50_ms": "p50, ms",
     "p99_ms": "p99, ms",
 }
@@ -42,15 +43,17 @@ async def _level(scene: Stage, numbers: Iterator[int], at_once: int, count: int)
     writes_per_s = await asyncio.to_thread(
         disk.durable_writes_per_s, folder, at_once=at_once, count=2 * count, size_bytes=size_bytes
     )
-    started = time.monotonic()
+    cpu_before, started = processes.cpu_s(scene.server.pid), time.monotonic()
     times_s = sorted(await _create(scene, numbers, at_once=at_once, count=count))
     creates_per_s = count / (time.monotonic() - started)
+    cpu_s = processes.cpu_s(scene.server.pid) - cpu_before
     return {
         "at_once": at_once,
         "creates": count,
         "creates_per_s": round(creates_per_s),
         "writes_per_s": round(writes_per_s),
         "ratio": round(2 * creates_per_s / writes_per_s, 2),
+        "cpu_ms": round(1000 * cpu_s / count, 2),
         "p50_ms": round(1000 * times_s[len(times_s) // 2], 1),
         "p99_ms": round(1000 * times_s[len(times_s) * 99 // 100], 1),
     }

@@ -17,6 +17,8 @@ def test_directories_of_deleted_jobs_go(programs: Programs, pods: Pods) -> None:
     gone = pods.wait("gone", "Succeeded")["metadata"]["uid"]
 
     pods.kubectl("delete", "pod", "gone", "--timeout=30s")
+    programs.plugin.restart()  # perhaps in the middle of the deletion, which is then repeated
+    assert until((programs.jobs / gone / "cancelled").exists, deadline_s=30)
     programs.plugin.restart()
 
     assert until(lambda: not (programs.jobs / gone).exists(), deadline_s=20)

@@ -37,8 +37,8 @@ def plan_announcement(
     gone = [records[uid] for uid in told if uid not in pods and uid in records and records[uid].owner == owner]
     return Plan(
         adopt=adopt,
-        delete=[record.pod_uid for record in gone if not _is_over(record)],
-        forget=[record.pod_uid for record in gone if _is_over(record)],
+        delete=[record.pod_uid for record in gone if not record.is_over],
+        forget=[record.pod_uid for record in gone if record.is_over],
     )
 
 
@@ -47,10 +47,6 @@ def _lacks_job(record: Record | None, owner: Owner) -> bool:
     if record is None:
         return True
     return record.owner == owner and record.job_id is None and record.intent is Intent.CREATE
-
-
-def _is_over(record: Record) -> bool:
-    return record.has_ended and record.intent is Intent.DELETE
 
 
 class SeenJob(msgspec.Struct, frozen=True):
@@ -98,12 +94,13 @@ def _orphan(job: SeenJob, records: Mapping[PodUID, Record], announced: Collectio
 def expired(
     records: Mapping[PodUID, Record], now: datetime, lifetime: timedelta, announced: Collection[Owner]
 ) -> list[PodUID]:
-    """Tombstones whose owner never tells that the pod has gone: an existing virtual kubelet deletes and forgets."""
+    """Tombstones that nobody will ever settle: their owner deletes and forgets, as an existing virtual kubelet does, or
+    their plugin never confirms."""
     return [
         uid
         for uid, record in records.items()
-        if _is_over(record)
-        and record.owner not in announced
+        if record.intent is Intent.DELETE
         and record.ended_at is not None
         and now - record.ended_at > lifetime
+        and not (record.is_over and record.owner in announced)
     ]

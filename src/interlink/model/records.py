@@ -43,6 +43,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     rejected: str | None = None
     absent_since: datetime | None = None
     ended_at: datetime | None = None
+    confirmed_at: datetime | None = None
+    """When the plugin took the deletion, or denied that there is a job."""
     revision: int = 0
     """How often the record has changed; never falls."""
 
@@ -57,6 +59,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def has_ended(self) -> bool:
         return self.ended_at is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Deleted, ended and confirmed: nothing is left to do for it."""
+        return self.has_ended and self.intent is Intent.DELETE and self.confirmed_at is not None
 
     @property
     def is_live(self) -> bool:
@@ -94,9 +101,14 @@ def deleting(record: Record, pod: Pod, now: datetime) -> Record:
     return _changed(record, now, intent=Intent.DELETE, pod=msgspec.structs.replace(record.pod, metadata=metadata))
 
 
+def confirmed(record: Record, now: datetime) -> Record:
+    """The plugin has taken the deletion; until then it is asked again, also when the job has ended by itself."""
+    return record if record.confirmed_at else replace(record, now, confirmed_at=now)
+
+
 def settled(record: Record, now: datetime) -> Record:
     """A deleted pod's job has ended, or the plugin denies that it exists."""
-    return record if record.has_ended else replace(record, now, ended_at=now)
+    return _changed(record, now, ended_at=record.ended_at or now, confirmed_at=record.confirmed_at or now)
 
 
 def observed(

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
@@ -50,9 +51,9 @@ class Deleter:
         await self._ask(tombstone, body or codec.encode(tombstone.pod), session)
 
     async def repeat(self) -> None:
-        """Ask again for every tombstone whose job is not known to have ended."""
+        """Ask again for every tombstone whose job is not known to have ended, or that the plugin has not confirmed."""
         moment = time.monotonic()
-        open_ = [r for r in self._ledger.newest().values() if r.intent is Intent.DELETE and not r.has_ended]
+        open_ = [r for r in self._ledger.newest().values() if r.intent is Intent.DELETE and not r.is_over]
         self._next_try = {r.pod_uid: self._next_try.get(r.pod_uid, 0.0) for r in open_}
         due = [record for record in open_ if moment >= self._next_try[record.pod_uid]]
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -71,13 +72,14 @@ class Deleter:
         try:
             with step("server.forward-delete"):
                 await self._plugin.delete(body, session=session)
+            await self._conclude(record.pod_uid, records.confirmed)
         except NotFound:
-            await self._settle(record.pod_uid, clock.now())
+            await self._conclude(record.pod_uid, records.settled)
         except SDKError as error:
             self._next_try[record.pod_uid] = time.monotonic() + _REPEAT_AFTER_S
             log.warning("job.delete-failed", pod_uid=record.pod_uid, job_id=record.job_id, error=str(error))
 
-    async def _settle(self, uid: PodUID, now: datetime) -> None:
+    async def _conclude(self, uid: PodUID, conclusion: Callable[[Record, datetime], Record]) -> None:
         newest = self._ledger.get(uid)
         if newest is not None:
-            await self._ledger.commit([records.settled(newest, now)])
+            await self._ledger.commit([conclusion(newest, clock.now())])

@@ -45,6 +45,7 @@ ANNOUNCEMENTS = [
     ("a finished pod that has gone", ..., finished(LIVE), True, False, True, False),
     ("a pod that has gone while it is deleted", ..., DELETING, True, False, True, False),
     ("a deleted pod that has gone", ..., over(LIVE), True, False, False, True),
+    ("a deleted finished pod, not confirmed", ..., records.deleting(finished(LIVE), pod(), NOW), True, False, True, False),
     ("a pod that was not told yet", ..., LIVE, False, False, False, False),
     ("a deleted pod that was not told yet", ..., over(LIVE), False, False, False, False),
     ("another owner's pod that is not listed", ..., THEIRS, True, False, False, False),
@@ -157,11 +158,13 @@ LIFETIME = timedelta(seconds=100)
         (over(LIVE), 101, [OWNER], False),
         (over(LIVE), 101, [OTHER], True),
         (DELETING, 10_000, [], False),
+        (records.deleting(finished(LIVE), pod(), NOW), 101, [OWNER], True),
+        (records.deleting(finished(LIVE), pod(), NOW), 100, [OWNER], False),
         (finished(LIVE), 10_000, [], False),
         (records.rejected(BEGUN, "no", NOW), 10_000, [], False),
         (LIVE, 10_000, [], False),
     ],
 )
 def test_a_tombstone_expires(item: Record, age_s: float, announced: list[Owner], is_expired: bool) -> None:
-    """Only a finished deletion is forgotten by age, and only when its owner never announces."""
+    """A deletion is forgotten by age when its job has ended and nobody will settle it: no owner, or no plugin."""
     assert reconciling.expired(known(item), at(age_s), LIFETIME, announced) == ([UID] if is_expired else [])

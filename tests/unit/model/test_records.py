@@ -107,6 +107,15 @@ def test_a_settled_record_has_ended_once() -> None:
     assert records.settled(once, at(3)) is once
 
 
+def test_a_deletion_is_over_when_it_has_ended_and_is_confirmed() -> None:
+    """A job that ended by itself is asked about until the plugin has taken the deletion."""
+    ended_by_itself = records.deleting(observed(record(), ended()), pod(), at(6))
+    confirmed = records.confirmed(ended_by_itself, at(7))
+
+    assert (ended_by_itself.is_over, confirmed.is_over) == (False, True)
+    assert records.confirmed(confirmed, at(8)) is confirmed
+
+
 def test_an_answer_with_news_changes_the_record() -> None:
     """The states are kept as they came."""
     known = observed(record(), running())
