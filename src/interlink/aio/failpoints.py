@@ -7,6 +7,7 @@ Actions: `kill` and `delay:SECONDS`; `@N` acts at the N-th hit only (default 1 f
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -36,10 +37,15 @@ def _parse(part: str) -> tuple[str, tuple[str, int | None]]:
     """`name.before=kill@3` -> (name.before, (kill, 3)). Raises ValueError naming the part."""
     name, equals, action = part.strip().partition("=")
     verb, _, count = action.partition("@")
-    is_known = verb == "kill" or verb.startswith("delay:")
-    if not equals or not is_known or not name.endswith((".before", ".after")):
+    is_known = verb == "kill" or _is_delay(verb)
+    is_counted = not count or (count.isdecimal() and int(count) > 0)
+    if not equals or not is_known or not is_counted or not name.endswith((".before", ".after")):
         raise ValueError(f"INTERLINK_FAILPOINTS: {part!r} is not NAME.before|after=kill[@N] or delay:SECONDS[@N]")
     return name, (verb, int(count) if count else (1 if verb == "kill" else None))
+
+
+def _is_delay(verb: str) -> bool:
+    return re.fullmatch(r"delay:\d+(\.\d+)?", verb) is not None
 
 
 _points = Failpoints("")

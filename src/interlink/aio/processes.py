@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -14,8 +14,10 @@ class Finished(NamedTuple):
     stderr: bytes
 
 
-async def run(argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float) -> Finished:
-    """Start `argv` in a group of its own, give it `stdin` and wait for its end.
+async def run(
+    argv: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float
+) -> Finished:
+    """Start `argv` in a group of its own, give it `stdin`, add `env` to its environment, and wait for its end.
 
     Raises OSError when it cannot be started and TimeoutError when it takes too long; then, and when the caller is
     cancelled, the whole group has been killed.
@@ -25,6 +27,7 @@ async def run(argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float) -> F
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(env or {})},
         start_new_session=True,
     )
     try:

@@ -1,6 +1,7 @@
 """Loops that must go on: a failing round is logged and tried again, after a growing pause."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -74,10 +75,12 @@ class _Hold:
 
 
 async def run_to_end(work: Awaitable[T]) -> T:
-    """Finish `work` even when the caller is cancelled meanwhile; the cancellation is raised after the end."""
+    """Finish `work` however often the caller is cancelled meanwhile; the cancellation is raised after the end."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
         raise

@@ -73,8 +73,8 @@ class KubeClient:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        headers = {"Content-Type": content_type, **await self._credentials.headers()}
         try:
+            headers = {"Content-Type": content_type, **await self._credentials.headers()}
             async with (
                 asyncio.timeout(_TIMEOUT_S),
                 self._session.request(
@@ -93,9 +93,9 @@ class KubeClient:
     @contextlib.asynccontextmanager
     async def watch(self, path: str, *, silence_s: float, **params: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """The lines of a watch. Raises Unavailable when nothing comes for `silence_s` seconds."""
-        headers = await self._credentials.headers()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s)
         try:
+            headers = await self._credentials.headers()
             async with self._session.get(
                 self._credentials.server + path, params={"watch": "true", **params}, headers=headers, timeout=timeout
             ) as response:

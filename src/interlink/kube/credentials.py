@@ -4,9 +4,8 @@ Inside a cluster the service account's token file is read anew when it may have 
 with client certificates, a token or an exec plug-in.
 """
 
-import asyncio
 import base64
-import os
+import binascii
 import ssl
 import tempfile
 import time
@@ -14,13 +13,27 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import yaml
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.config.models import Cluster, User, UserExec
 from lightkube.core.exceptions import ConfigError
 
+from interlink.aio import processes
 from interlink.model.errors import ConfigurationError
 
 _TOKEN_LIFE_S = 60.0
+# What reading the file, and what it refers to, may end in.
+_WRONG = (
+    ConfigError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OSError,
+    binascii.Error,
+    msgspec.MsgspecError,
+    yaml.YAMLError,
+)
 
 
 class Credentials:
@@ -67,28 +80,32 @@ class _ExecCredential(msgspec.Struct):
 
 
 async def _run_exec(command: UserExec) -> str:
-    environment = os.environ | {variable.name: variable.value for variable in command.env or []}
-    process = await asyncio.create_subprocess_exec(
-        command.command, *(command.args or []), env=environment, stdout=asyncio.subprocess.PIPE
-    )
-    async with asyncio.timeout(60):
-        output, _ = await process.communicate()
-    if process.returncode != 0:
-        raise ConfigurationError(f"kubeconfig: the exec plug-in {command.command} ended with {process.returncode}")
-    return msgspec.json.decode(output, type=_ExecCredential).status.token
+    """Raises ConfigurationError naming the plug-in; its own words go to the log as they come, never its answer."""
+    what = f"kubeconfig: the exec plug-in {command.command}"
+    variables = {variable.name: variable.value for variable in command.env or []}
+    try:
+        done = await processes.run([command.command, *(command.args or [])], env=variables, timeout_s=60)
+    except (OSError, TimeoutError) as error:
+        raise ConfigurationError(f"{what} cannot be run: {error}") from error
+    if done.exit_code != 0:
+        raise ConfigurationError(f"{what} ended with {done.exit_code}")
+    try:
+        return msgspec.json.decode(done.stdout, type=_ExecCredential).status.token
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(f"{what} gave no ExecCredential") from error
 
 
 def load(kubeconfig: Path | None) -> Credentials:
     """From a kubeconfig file, else from the pod's service account. Raises ConfigurationError."""
+    where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration (set KUBECONFIG outside)"
     try:
         config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_service_account()
         single = config.get()
-    except (ConfigError, KeyError, msgspec.MsgspecError, OSError) as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration (set KUBECONFIG outside)"
-        raise ConfigurationError(f"{where}: {error}") from error
-    if single is None:
-        raise ConfigurationError(f"kubeconfig {kubeconfig}: no current-context")
-    return Credentials(single.cluster.server, _tls(single), single.user)
+        if single is None or not single.cluster.server:
+            raise ConfigurationError(f"{where}: no current-context, or no server")
+        return Credentials(single.cluster.server, _tls(single), single.user)
+    except _WRONG as error:
+        raise ConfigurationError(f"{where}: {' '.join(str(error).split()) or type(error).__name__}") from error
 
 
 def _tls(config: SingleConfig) -> ssl.SSLContext | None:

@@ -74,7 +74,8 @@ class Reflector:
                 await asyncio.sleep(_PAUSE_S)
             except Gone:
                 self._version = ""
-            except KubeError as error:
+                await asyncio.sleep(_PAUSE_S)
+            except (KubeError, msgspec.MsgspecError) as error:
                 log.warning("watch.broken", path=self._path, error=str(error))
                 asked = error.retry_after_s if isinstance(error, Unavailable) else None
                 await asyncio.sleep(asked or delays.next_s())

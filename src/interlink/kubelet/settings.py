@@ -1,6 +1,7 @@
 """The virtual kubelet's configuration file and environment, with the keys of the existing one."""
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -117,7 +118,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         kubeconfig=Path(kubeconfig) if kubeconfig else None,
         listen_host=environment.get("KUBELET_URL") or "0.0.0.0",  # noqa: S104 -- the API server must reach it
         listen_port=_port(environment.get("KUBELET_PORT") or "5820"),
-        node_ip=environment.get("POD_IP") or "127.0.0.1",
+        node_ip=_ip(environment.get("POD_IP") or "127.0.0.1"),
         certificate=_certificate(file, source),
         cluster_id=file.cluster_id,
         resources=_resources(file.resources),
@@ -127,6 +128,13 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
+
+
+def _ip(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError as error:
+        raise ConfigurationError(f"POD_IP: {text!r} is no IP address") from error
 
 
 def _port(text: str) -> int:

@@ -1,7 +1,7 @@
 """A configuration file as a struct: unknown keys are reported by path, wrong values refused by path."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -18,7 +18,7 @@ def parse(text: str, kind: type[T], *, source: str) -> tuple[T, list[str]]:
 
     Raises ConfigurationError with `source`, the key's path and the problem.
     """
-    document = _document(text, source)
+    document = _without_empty(_document(text, source))
     try:
         settings = msgspec.convert(document, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -29,13 +29,20 @@ def parse(text: str, kind: type[T], *, source: str) -> tuple[T, list[str]]:
 def _document(text: str, source: str) -> Mapping[str, Any]:
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506 -- a safe loader, in C where there is one
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigurationError(f"{source}: not valid YAML: {' '.join(str(error).split())}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise ConfigurationError(f"{source}: expected keys and values, found a {type(document).__name__}")
     return document
+
+
+def _without_empty(value: Any) -> Any:
+    """A key without a value is not set, as in a block whose lines are all commented out; keys are texts."""
+    if isinstance(value, dict):
+        return {str(key): _without_empty(item) for key, item in value.items() if item is not None}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def _readable(message: str) -> str:
@@ -47,7 +54,7 @@ def _readable(message: str) -> str:
 def _unknown(value: Any, kind: Any, path: str) -> Iterator[str]:
     struct = _struct_in(kind)
     if isinstance(value, list):
-        for item_kind in get_args(kind):
+        for item_kind in _item_kinds(kind):
             for index, item in enumerate(value):
                 yield from _unknown(item, item_kind, f"{path}[{index}]")
     if struct is None or not isinstance(value, dict):
@@ -60,6 +67,12 @@ def _unknown(value: Any, kind: Any, path: str) -> Iterator[str]:
             yield place
         else:
             yield from _unknown(item, kinds[key], place)
+
+
+def _item_kinds(kind: Any) -> list[Any]:
+    """What a list type holds, also one that may be None."""
+    candidates = (kind, *get_args(kind))
+    return [item for found in candidates if get_origin(found) is list for item in get_args(found)]
 
 
 def _struct_in(kind: Any) -> type[msgspec.Struct] | None:

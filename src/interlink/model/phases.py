@@ -5,9 +5,10 @@ transition times, restart counts) is kept, so that an unchanged job gives an equ
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
+from msgspec import UNSET
 
 from interlink.model import statuses
 from interlink.model.pods import Container, Pod
@@ -43,8 +44,18 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     """The status that the pod should have. A terminal phase is returned as it is."""
     if pod.is_terminal:
         return pod.status
-    init = _all_of(pod.spec.init_containers, job.init_containers, pod.status.init_container_statuses, job, is_init=True)
-    main = _all_of(pod.spec.containers, job.containers, pod.status.container_statuses, job, is_init=False)
+    create = job.waiting or Waiting(reason="ContainerCreating")
+    initialize = job.waiting or Waiting(reason="PodInitializing")
+    init = _all_of(
+        pod.spec.init_containers, job.init_containers, pod.status.init_container_statuses, create, is_init=True
+    )
+    main = _all_of(
+        pod.spec.containers,
+        job.containers,
+        pod.status.container_statuses,
+        initialize if pod.spec.init_containers else create,
+        is_init=False,
+    )
     phase = _phase(pod, main, init, job)
     if job.has_ended and job.rejected is None:
         main = [_settled(status, pod, now) for status in main]
@@ -71,16 +82,13 @@ def _all_of(
     specs: Sequence[Container] | None,
     reported: Sequence[ContainerStatus],
     present: Sequence[ContainerStatus] | None,
-    job: JobView,
+    default: Waiting,
     *,
     is_init: bool,
 ) -> list[ContainerStatus]:
-    """One status for each container of the spec, in its order."""
+    """One status for each container of the spec, in its order; `default` for those that nothing is known of."""
     by_name = {status.name: status for status in reported if status.says_something}
     known = {status.name: status for status in present or []}
-    default = job.waiting or Waiting(
-        reason="ContainerCreating" if is_init or not job.init_containers else "PodInitializing"
-    )
     return [
         _normalised(spec, by_name.get(spec.name), known.get(spec.name), default, is_init=is_init)
         for spec in specs or []
@@ -104,7 +112,7 @@ def _normalised(
         name=spec.name,
         image=status.image or spec.image,
         image_id=status.image_id or "",
-        container_id=status.container_id,
+        container_id=status.container_id or None,
         state=_in_seconds(status.state),
         last_state=_in_seconds(status.last_state),
         ready=is_done_init or (status.running is not None and status.ready),
@@ -114,27 +122,37 @@ def _normalised(
 
 
 def _in_seconds(state: ContainerState | None) -> ContainerState:
+    """As the API server keeps it: whole seconds, and nothing that is empty."""
     if state is None:
         return ContainerState()
     if (running := state.running) is not None:
         return ContainerState(running=Running(started_at=_whole(running.started_at)))
     if (ended := state.terminated) is not None:
         return ContainerState(
-            terminated=msgspec.structs.replace(
-                ended, started_at=_whole(ended.started_at), finished_at=_whole(ended.finished_at)
+            terminated=Terminated(
+                exit_code=ended.exit_code,
+                signal=ended.signal or UNSET,
+                reason=ended.reason or None,
+                message=ended.message or None,
+                started_at=_whole(ended.started_at),
+                finished_at=_whole(ended.finished_at),
+                container_id=ended.container_id or UNSET,
             )
         )
+    if (waiting := state.waiting) is not None:
+        return ContainerState(waiting=Waiting(reason=waiting.reason or None, message=waiting.message or None))
     return state
 
 
 def _whole(moment: str | None) -> str | None:
-    """RFC 3339 with a resolution of one second, as the API server keeps times."""
+    """RFC 3339 in UTC with a resolution of one second; None for what is no time, and for Go's zero time."""
     if moment is None:
         return None
     try:
-        return _rfc3339(datetime.fromisoformat(moment))
+        found = datetime.fromisoformat(moment)
     except ValueError:
         return None
+    return None if found.year == 1 else _rfc3339(found.astimezone(UTC) if found.tzinfo else found)
 
 
 def _rfc3339(moment: datetime) -> str:
@@ -216,7 +234,8 @@ def _wanted(pod: Pod, status: PodStatus, present: Mapping[str, Condition]) -> It
     yield Condition(type="PodScheduled", status="True")
     yield _condition("PodReadyToStartContainers", is_true=has_started or any(s.running or s.terminated for s in init))
     yield _initialized(pod, status.phase, init, has_started=has_started)
-    containers_ready = _containers_ready(status.phase, main)
+    sidecars = {spec.name for spec in pod.spec.init_containers or [] if spec.is_sidecar}
+    containers_ready = _containers_ready(status.phase, [*main, *(s for s in init if s.name in sidecars)])
     yield containers_ready
     yield _ready(pod, containers_ready, present)
 

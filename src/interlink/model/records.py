@@ -87,8 +87,11 @@ def accepted(record: Record, job_id: JobID, now: datetime) -> Record:
 
 
 def rejected(record: Record, reason: str, now: datetime) -> Record:
-    """The plugin refused for good."""
-    return replace(record, now, intent=Intent.NONE, rejected=reason, ended_at=now)
+    """The plugin refused for good; a deletion that was asked meanwhile stays asked, and a result stays a result."""
+    if record.has_ended:
+        return record
+    intent = Intent.DELETE if record.intent is Intent.DELETE else Intent.NONE
+    return replace(record, now, intent=intent, rejected=reason, ended_at=now)
 
 
 def deleting(record: Record, pod: Pod, now: datetime) -> Record:

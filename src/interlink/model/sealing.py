@@ -39,7 +39,7 @@ def load(data: bytes) -> Record:
     try:
         sealed = msgspec.json.decode(data, type=_Sealed)
         body = msgspec.json.format(bytes(sealed.record), indent=-1)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedRecord(f"not a record: {error}") from error
     if _checksum(body) != sealed.checksum:
         raise DamagedRecord("the checksum does not match")

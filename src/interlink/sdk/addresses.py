@@ -16,7 +16,8 @@ class Address(msgspec.Struct, frozen=True):
     socket: str = ""
 
     def __str__(self) -> str:
-        return f"unix://{self.socket}" if self.socket else f"{self.scheme}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"unix://{self.socket}" if self.socket else f"{self.scheme}://{host}:{self.port}"
 
 
 def parse(url: str, port: str | int | None, *, key: str) -> Address:
@@ -29,17 +30,21 @@ def parse(url: str, port: str | int | None, *, key: str) -> Address:
         if not path.startswith("/"):
             raise ConfigurationError(f"{key}: {url!r} must name an absolute path, as in unix:///run/interlink.sock")
         return Address(scheme="unix", socket=path)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigurationError(f"{key}: {url!r} is not like http://host: {error}") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(f"{key}: {url!r} must start with unix://, http:// or https://")
-    return Address(scheme=parts.scheme, host=parts.hostname, port=_port(port or _port_of(parts.netloc), key))
+    found = _port_of(parts.netloc) if port in (None, "") else port
+    return Address(scheme=parts.scheme, host=parts.hostname, port=_port(found, key))
 
 
 def _port_of(netloc: str) -> str:
     return netloc.rpartition(":")[2] if ":" in netloc.rpartition("]")[2] else ""
 
 
-def _port(value: str | int, key: str) -> int:
+def _port(value: str | int | None, key: str) -> int:
     text = str(value).strip()
     if not text.isdecimal() or not 0 <= int(text) < 65536:
         raise ConfigurationError(f"{key}: the port {text!r} must be a number from 0 to 65535")

@@ -63,7 +63,10 @@ class PluginClient:
     async def jobs(self) -> list[Job]:
         """Every job of ours at the batch system. Raises NotFound where the plugin does not speak our dialect."""
         body = await self._link.call("POST", messages.JOBS, b"{}", timeout_s=CALL_TIMEOUT_S)
-        return codec.decode_list(body, Job)
+        try:
+            return codec.decode_list(body, Job)
+        except codec.InvalidMessage as error:
+            raise OutcomeUnknown(f"the plugin's answer to {messages.JOBS} cannot be read: {error}") from error
 
 
 def read_ping(body: bytes) -> PingAnswer:

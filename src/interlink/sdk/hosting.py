@@ -138,14 +138,15 @@ async def serving(app: web.Application, address: Address, *, tls: ssl.SSLContext
 
     Raises ConfigurationError when the address cannot be taken.
     """
+    listener = _listener(address)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=10, handler_cancellation=True)
-    await runner.setup()
     try:
-        listener = _listener(address)
+        await runner.setup()
         await web.SockSite(runner, listener, ssl_context=tls, backlog=1024).start()
         yield 0 if address.socket else listener.getsockname()[1]
     finally:
         await runner.cleanup()
+        listener.close()
         if address.socket:
             Path(address.socket).unlink(missing_ok=True)
 
@@ -160,20 +161,27 @@ def _listener(address: Address) -> socket.socket:
 
 
 def _unix_listener(path: Path) -> socket.socket:
-    """A socket file that nobody answers is left over from a crash and is replaced; a living one is not."""
+    """A socket file that nobody answers is left over from a crash and is replaced; anything else is left alone."""
+    if path.is_socket():
+        _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    if path.exists():
-        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
-            try:
-                probe.connect(str(path))
-            except OSError:
-                path.unlink(missing_ok=True)
-            else:
-                listener.close()
-                raise ConfigurationError(f"another process listens on unix://{path}; stop it or choose another socket")
-    listener.bind(str(path))
-    path.chmod(0o600)
+    try:
+        listener.bind(str(path))
+        path.chmod(0o600)
+    except OSError:
+        listener.close()
+        raise
     return listener
+
+
+def _remove_stale(path: Path) -> None:
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        else:
+            raise ConfigurationError(f"another process listens on unix://{path}; stop it or choose another socket")
 
 
 async def until_stopped() -> None:

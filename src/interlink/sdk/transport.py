@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -112,9 +113,7 @@ class Link:
     def _translated(self, error: Exception, path: str) -> SDKError:
         where = f"{self._peer} at {self.address}"
         if isinstance(error, aiohttp.ClientConnectorError):
-            return Unreachable(
-                f"cannot reach the {where}: {os.strerror(error.errno) if error.errno else error.os_error}"
-            )
+            return Unreachable(f"cannot reach the {where}: {_reason(error.os_error)}")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return Unreachable(f"cannot reach the {where}: no connection in time")
         if isinstance(error, TimeoutError):
@@ -132,3 +131,10 @@ class Link:
         if status in (401, 403, 408, 425, 429):
             return Unreachable(message)
         return Rejected(text) if status < 500 else OutcomeUnknown(message)
+
+
+def _reason(error: OSError) -> str:
+    """The system's words; a resolver has numbers and words of its own."""
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

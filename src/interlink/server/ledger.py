@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+from interlink.aio.supervising import run_to_end
 from interlink.model.ids import Owner, PodUID
 from interlink.model.records import Record
 from interlink.server.errors import StoreUnavailable
@@ -48,10 +49,16 @@ class Ledger:
         return self._told.values()
 
     async def commit(self, records: Sequence[Record]) -> None:
-        """Durable and told on return. Raises StoreUnavailable; then it is as if nothing had been changed."""
+        """Durable and told on return. Raises StoreUnavailable; then it is as if nothing had been changed.
+
+        What has been begun is brought to its end, also when the caller is cancelled.
+        """
         news = [record for record in records if self._newest.get(record.pod_uid) is not record]
         for record in news:
             self._newest[record.pod_uid] = record
+        await run_to_end(self._write(news))
+
+    async def _write(self, news: Sequence[Record]) -> None:
         try:
             await self._store.save(news)
         except StoreUnavailable as error:

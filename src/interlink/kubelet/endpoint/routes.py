@@ -64,7 +64,7 @@ def log_options(request: web.Request) -> LogOptions:
     return LogOptions(
         tail=_number(query, "tailLines"),
         limit_bytes=_number(query, "limitBytes"),
-        since_seconds=_number(query, "sinceSeconds"),
+        since_seconds=0 if is_news_only else _number(query, "sinceSeconds"),
         since_time=since,
         timestamps=query.get("timestamps") == "true",
         follow=query.get("follow") == "true",

@@ -11,7 +11,7 @@ from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.objects import Objects
 from interlink.model.pods import Container, EnvFromSource, EnvVarSource, KeySelector, Pod
 
-_REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 async def resolve(container: Container, pod: Pod, objects: Objects, surroundings: Surroundings) -> dict[str, str]:
@@ -56,8 +56,9 @@ async def _one(name: str, source: EnvVarSource, pod: Pod, objects: Objects, surr
         texts = await objects.config_map_texts(selector.name, is_optional=bool(selector.optional))
         return _picked(texts, selector, "configmap", pod)
     if (selector := source.secret_key_ref) is not None:
-        texts = _texts(await objects.secret_values(selector.name, is_optional=bool(selector.optional)))
-        return _picked(texts, selector, "secret", pod)
+        values = await objects.secret_values(selector.name, is_optional=bool(selector.optional))
+        wanted = {key: value for key, value in values.items() if key == selector.key}
+        return _picked(_texts(wanted), selector, "secret", pod)
     if source.field_ref is not None:
         return fields.value(source.field_ref, pod, surroundings)
     kind = "resourceFieldRef" if source.resource_field_ref else "fileKeyRef" if source.file_key_ref else "a source"

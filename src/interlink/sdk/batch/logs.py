@@ -71,8 +71,9 @@ async def read(directory: JobDirectory, container: str, options: LogOptions) -> 
     path = await asyncio.to_thread(_path, directory, container, is_previous=bool(options.previous))
     yield b""
     budget = _Budget(wanted.limit_bytes)
+    renderer = _Renderer(has_timestamps=wanted.has_timestamps)
     async for lines in _entries(path, directory, container, wanted, is_following=bool(options.follow)):
-        yield budget.spend(_rendered(lines, wanted))
+        yield budget.spend(renderer.render(lines))
         if budget.is_spent:
             return
 
@@ -180,15 +181,21 @@ class _Reader:
 def _is_recent(entry: _Entry, since: datetime | None) -> bool:
     if since is None:
         return True
-    return entry.time >= since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
+    return entry.time >= since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z").encode()
 
 
-def _rendered(entries: list[_Entry], wanted: Selection) -> bytes:
-    parts = bytearray()
-    is_line_open = False
-    for entry in entries:
-        if wanted.has_timestamps and not is_line_open:
-            parts += entry.time + b" "
-        parts += entry.text + (b"" if entry.is_partial else b"\n")
-        is_line_open = entry.is_partial
-    return bytes(parts)
+class _Renderer:
+    """Entries as text; remembers from piece to piece whether a line goes on."""
+
+    def __init__(self, *, has_timestamps: bool) -> None:
+        self._has_timestamps = has_timestamps
+        self._is_line_open = False
+
+    def render(self, entries: list[_Entry]) -> bytes:
+        parts = bytearray()
+        for entry in entries:
+            if self._has_timestamps and not self._is_line_open:
+                parts += entry.time + b" "
+            parts += entry.text + (b"" if entry.is_partial else b"\n")
+            self._is_line_open = entry.is_partial
+        return bytes(parts)
