@@ -10,5 +10,6 @@ if ((${#benchmarks[@]} == 0)); then
 fi
 for file in "${benchmarks[@]}"; do
   echo "bench: $file" >&2
-  PATH="$PWD/.venv/bin:$PATH" .venv/bin/python "$file"
+  name=${file#benchmarks/}
+  PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m "benchmarks.${name%.py}"
 done

@@ -12,10 +12,11 @@ import msgspec
 
 from interlink.apps import submitting
 from interlink.cli import tables
+from interlink.cli.programs import Mistake
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.remote import Remote
 from interlink.model import ids, statuses
-from interlink.model.errors import ModelError
+from interlink.model.errors import ConfigurationError, ModelError
 from interlink.model.ids import Owner
 from interlink.model.pods import ObjectMeta, Pod, PodSpec
 from interlink.sdk import addresses
@@ -202,5 +203,7 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
     """Errors of the other side end in one line."""
     try:
         return asyncio.run(work)
+    except ConfigurationError as error:
+        raise Mistake(str(error)) from error
     except (SDKError, KubeletError, ModelError) as error:
         raise click.ClickException(str(error)) from error

@@ -124,7 +124,7 @@ def _trusting(cluster: Cluster, config: SingleConfig) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
         return context
     if cluster.certificate_auth_data:
-        return ssl.create_default_context(cadata=base64.b64decode(cluster.certificate_auth_data).decode())
+        return ssl.create_default_context(cadata=_decoded(cluster.certificate_auth_data).decode())
     authority = cluster.certificate_auth
     return ssl.create_default_context(cafile=str(config.abs_file(authority)) if authority else None)
 
@@ -134,9 +134,17 @@ def _load_client_certificate(context: ssl.SSLContext, user: User, config: Single
     if user.client_cert_data and user.client_key_data:
         with tempfile.TemporaryDirectory() as folder:
             certificate, key = Path(folder) / "cert", Path(folder) / "key"
-            certificate.write_bytes(base64.b64decode(user.client_cert_data))
+            certificate.write_bytes(_decoded(user.client_cert_data))
             key.touch(mode=0o600)
-            key.write_bytes(base64.b64decode(user.client_key_data))
+            key.write_bytes(_decoded(user.client_key_data))
             context.load_cert_chain(certificate, key)
     elif user.client_cert and user.client_key:
         context.load_cert_chain(config.abs_file(user.client_cert), config.abs_file(user.client_key))
+
+
+def _decoded(text: str) -> bytes:
+    """Raises ValueError for what is no base64, or nothing: an empty authority would mean to trust the system's."""
+    data = base64.b64decode("".join(text.split()), validate=True)
+    if not data:
+        raise ValueError("embedded certificate data is empty")
+    return data

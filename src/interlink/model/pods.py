@@ -72,6 +72,7 @@ class VolumeMount(_Slim, frozen=True):
     name: str
     mount_path: str
     sub_path: str | None = None
+    sub_path_expr: str | None = None
     read_only: bool | None = None
 
 

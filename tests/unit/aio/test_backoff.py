@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlink.aio.backoff import Backoff
+from tests.unit.guessing import few
 
 
 class Highest(random.Random):
@@ -32,6 +33,7 @@ def test_a_success_forgets_the_failures() -> None:
     assert delays.next_s() == before[0]
 
 
+@few
 @given(st.integers(), st.integers(min_value=1, max_value=200))
 def test_jitter_takes_at_most_half(seed: int, failures: int) -> None:
     """However often it fails, a delay stays between half and the whole of what is due."""

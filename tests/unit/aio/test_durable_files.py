@@ -42,12 +42,14 @@ def test_a_file_is_private_unless_it_is_said(tmp_path: Path) -> None:
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in "ab"] == [0o600, 0o640]
 
 
-@pytest.mark.parametrize("step", ["fsync", "open", "replace"])
-def test_a_write_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+@pytest.mark.parametrize(("module", "step"), [(os, "fsync"), (os, "open"), (Path, "replace")])
+def test_a_write_that_fails_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, step: str
+) -> None:
     """Whatever the disk refuses, the file is what it was and no temporary file stays."""
     path = tmp_path / "f"
     files.write_durably(path, b"old")
-    monkeypatch.setattr(*((Path, step) if step == "replace" else (os, step)), full)
+    monkeypatch.setattr(module, step, full)
 
     with pytest.raises(OSError, match="No space left"):
         files.write_durably(path, b"new")
@@ -111,7 +113,7 @@ def test_a_file_in_the_place_of_a_directory_is_an_error(tmp_path: Path) -> None:
     """Nothing of the user's is removed to make a directory."""
     (tmp_path / "f").touch()
 
-    with pytest.raises(OSError, match="exists|Not a directory"):
+    with pytest.raises(OSError, match=r"exists|Not a directory"):
         files.make_directory(tmp_path / "f")
 
 
@@ -120,7 +122,10 @@ def test_a_file_in_the_place_of_a_directory_is_an_error(tmp_path: Path) -> None:
 
 def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     """They learn what the holder wrote about itself."""
-    code = "try: files.lock_exclusively(Path(sys.argv[1]), 'b')\nexcept files.LockedError as e: print(e.holder, e, sep='|')"
+    code = (
+        "try: files.lock_exclusively(Path(sys.argv[1]), 'b')\n"
+        "except files.LockedError as error: print(error.holder, error, sep='|')"
+    )
     with files.lock_exclusively(tmp_path / "lock", "process a"):
         answer = run_python(code, tmp_path / "lock").stdout.strip()
 
@@ -129,7 +134,11 @@ def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
 
 def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
     """A killed process holds nothing; what it wrote about itself is overwritten."""
-    code = "import os, signal\nf = files.lock_exclusively(Path(sys.argv[1]), 'a long name'); os.kill(os.getpid(), signal.SIGKILL)"
+    code = (
+        "import os, signal\n"
+        "file = files.lock_exclusively(Path(sys.argv[1]), 'a long name')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert run_python(code, tmp_path / "lock").returncode == -9
 
     with files.lock_exclusively(tmp_path / "lock", "b"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlink.aio import processes
+from interlink.testing.waiting import until_async
 
 
 async def test_a_program_is_given_its_input() -> None:
@@ -35,14 +36,27 @@ async def test_a_program_that_does_not_read_its_input_is_no_error() -> None:
 @pytest.mark.parametrize("is_cancelled", [True, False])
 async def test_a_program_that_takes_too_long_is_killed_with_its_children(tmp_path: Path, is_cancelled: bool) -> None:
     """When its time is over, and when nobody waits for it any more."""
-    os.mkfifo(tmp_path / "alive")
-    script = f"exec 9<>{tmp_path}/alive; sleep 100 & sleep 100"
-    task = asyncio.ensure_future(processes.run(["sh", "-c", script], timeout_s=10 if is_cancelled else 0.05))
+    pipe = tmp_path / "alive"
+    os.mkfifo(pipe)
+    script = f"exec 9<>{pipe}; sleep 100 & sleep 100"
+    task = asyncio.ensure_future(processes.run(["sh", "-c", script], timeout_s=10 if is_cancelled else 0.1))
     if is_cancelled:
-        await asyncio.sleep(0.05)
+        assert await until_async(lambda: _is_held(pipe), deadline_s=5)
         task.cancel()
 
     with pytest.raises((TimeoutError, asyncio.CancelledError)):
         await task
-    with pytest.raises(OSError, match="No such device"):  # nobody of the group holds the pipe open
-        os.open(tmp_path / "alive", os.O_WRONLY | os.O_NONBLOCK)
+    assert await until_async(lambda: _is_free(pipe), deadline_s=5)
+
+
+async def _is_held(pipe: Path) -> bool:
+    """Whether any process has the pipe open."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+async def _is_free(pipe: Path) -> bool:
+    return not await _is_held(pipe)

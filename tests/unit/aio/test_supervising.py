@@ -194,7 +194,6 @@ async def test_a_cancelled_caller_waits_for_the_end_of_its_work(error: Exception
     assert done == ["done"]
 
 
-@pytest.mark.xfail(strict=True, reason="the second cancellation interrupts asyncio.wait in run_to_end")
 @in_virtual_time
 async def test_a_second_cancellation_does_not_interrupt_the_work() -> None:
     """However often the caller is cancelled, it goes only after the end of its work."""

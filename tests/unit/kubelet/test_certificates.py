@@ -86,7 +86,8 @@ def test_the_configured_files_are_used(tmp_path: Path) -> None:
     issued.cert_chain_pems[0].write_to_path(tmp_path / "c")
     issued.private_key_pem.write_to_path(tmp_path / "k")
 
-    assert certificates.server_context(made((tmp_path / "c", tmp_path / "k")))
+    context = certificates.server_context(made((tmp_path / "c", tmp_path / "k")))
+    assert context.protocol is ssl.PROTOCOL_TLS_SERVER
 
 
 @pytest.mark.parametrize("content", [None, b"", b"words"])

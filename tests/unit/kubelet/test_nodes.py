@@ -1,6 +1,5 @@
 """What the node says of itself."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +47,10 @@ def test_what_the_site_says_of_itself_wins() -> None:
 
 @pytest.mark.parametrize(
     ("trouble", "expected"),
-    [("", ("True", "InterlinkPingSuccessful", "the site answers")), ("no route", ("False", "InterlinkPingFailed", "no route"))],
+    [
+        ("", ("True", "InterlinkPingSuccessful", "the site answers")),
+        ("no route", ("False", "InterlinkPingFailed", "no route")),
+    ],
 )
 def test_trouble_with_the_site_is_a_condition_of_its_own(trouble: str, expected: tuple[str, str, str]) -> None:
     """InterlinkConnectivity says what is wrong."""

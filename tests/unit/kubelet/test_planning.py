@@ -97,4 +97,3 @@ def test_a_pod_that_is_not_deleted_is_never_removed(pod_: Pod) -> None:
 def test_a_pod_is_removed_only_after_its_job_has_ended(known_: Known | None) -> None:
     """Before that its object stays in Kubernetes."""
     assert planning.plan(DELETING, known_, is_gone=False, asked_grace_s=30) is not Action.REMOVE
-

@@ -1,5 +1,7 @@
 """What is read of a pod, and what of it is kept."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -40,10 +42,10 @@ def test_a_skeleton_of_a_skeleton_is_the_same() -> None:
 
 def test_null_lists_read_as_empty_ones() -> None:
     """A pod whose every list is null is a pod without containers, volumes and conditions."""
-    nulls = dict.fromkeys(("containers", "initContainers", "volumes", "readinessGates"))
+    nulls: dict[str, Any] = dict.fromkeys(("containers", "initContainers", "volumes", "readinessGates"))
     metadata = dict.fromkeys(("labels", "annotations", "creationTimestamp", "deletionTimestamp"))
 
-    read = pods.seen(msgspec.json.encode(document(metadata=metadata, **nulls))).pod
+    read = pods.seen(msgspec.json.encode(document("uid-1", metadata=metadata, **nulls))).pod
     assert (read.job_id, read.is_deleting, read.spec.containers or []) == (None, False, [])
     assert pods.skeleton(read).spec.containers is None
 

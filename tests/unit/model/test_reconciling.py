@@ -1,6 +1,7 @@
 """What a complete pod list and a look at the batch system mean for the records."""
 
 from datetime import timedelta
+from types import EllipsisType
 
 import pytest
 
@@ -45,7 +46,15 @@ ANNOUNCEMENTS = [
     ("a finished pod that has gone", ..., finished(LIVE), True, False, True, False),
     ("a pod that has gone while it is deleted", ..., DELETING, True, False, True, False),
     ("a deleted pod that has gone", ..., over(LIVE), True, False, False, True),
-    ("a deleted finished pod, not confirmed", ..., records.deleting(finished(LIVE), pod(), NOW), True, False, True, False),
+    (
+        "a deleted finished pod, not confirmed",
+        ...,
+        records.deleting(finished(LIVE), pod(), NOW),
+        True,
+        False,
+        True,
+        False,
+    ),
     ("a pod that was not told yet", ..., LIVE, False, False, False, False),
     ("a deleted pod that was not told yet", ..., over(LIVE), False, False, False, False),
     ("another owner's pod that is not listed", ..., THEIRS, True, False, False, False),
@@ -59,10 +68,10 @@ ANNOUNCEMENTS = [
     ids=[row[0].replace(" ", "-") for row in ANNOUNCEMENTS],
 )
 def test_an_announcement_with(
-    job_id: str | None, item: Record | None, is_told: bool, adopt: bool, delete: bool, forget: bool
+    job_id: str | EllipsisType | None, item: Record | None, is_told: bool, adopt: bool, delete: bool, forget: bool
 ) -> None:
     """Adopt what only Kubernetes knows, delete what has left Kubernetes, forget what has ended as well."""
-    listed = [] if job_id is ... else [(pod(), job_id)]
+    listed = [] if isinstance(job_id, EllipsisType) else [(pod(), job_id)]
     told = [UID] if is_told else []
 
     plan = reconciling.plan_announcement(OWNER, listed, known(item) if item else {}, told=told)

@@ -134,4 +134,3 @@ def test_a_trial_that_was_cancelled_proves_nothing(breaker: Breaker, clock: Cloc
 
     assert breaker.is_open
     assert breaker.refusal() == ""
-

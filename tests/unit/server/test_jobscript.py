@@ -53,7 +53,11 @@ async def test_the_builder_is_sent_the_pod_and_the_configuration() -> None:
     await built(builder)
 
     kind, body = builder.asked[0]
-    assert (kind, body["pod"], body["jobConfig"]["Volumes"]["scratch_area"]) == ("application/json", {"metadata": {}}, "/scratch")
+    assert (kind, body["pod"], body["jobConfig"]["Volumes"]["scratch_area"]) == (
+        "application/json",
+        {"metadata": {}},
+        "/scratch",
+    )
 
 
 @pytest.mark.parametrize(

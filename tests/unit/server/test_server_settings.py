@@ -34,7 +34,12 @@ Pprof: {Enabled: true, Address: 127.0.0.1, Port: 6060}
 JobScriptBuildConfig:
   singularity_hub: {server: hub, master_token: t, cache_validity_seconds: 3}
   apptainer_options: {executable: /a, fakeroot: true, fuse_mode: overlayfs, no_privs: true}
-  volumes_options: {scratch_area: /s, apptainer_cachedir: /c, image_dir: /i, additional_directories_in_path: [/x], fuse_sleep_seconds: 5}
+  volumes_options:
+    scratch_area: /s
+    apptainer_cachedir: /c
+    image_dir: /i
+    additional_directories_in_path: [/x]
+    fuse_sleep_seconds: 5
 """
 SCRIPTS = ScriptBuildConfig(
     singularity_hub=SingularityHubProxy("hub", "t", 3),

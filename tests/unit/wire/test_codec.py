@@ -1,5 +1,7 @@
 """Bytes to messages: tolerant where the existing contract is, strict where a mistake would be believed."""
 
+import contextlib
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from interlink.wire.messages import (
     RetrievedPodData,
     Taint,
 )
+from tests.unit.guessing import few
 
 ANSWER = CreateAnswer(pod_uid="u", job_id="j")
 JSON = b'{"PodUID": "u", "PodJID": "j"}'
@@ -35,7 +38,7 @@ def test_one_object_may_come_as_a_list_of_one(body: bytes) -> None:
 @pytest.mark.parametrize("body", [b"[]", b"[" + JSON + b"," + JSON + b"]", b"", b"null", b"[null]", b'"u"'])
 def test_no_object_and_two_objects_are_not_one(body: bytes) -> None:
     """The error names the message that was expected."""
-    with pytest.raises(InvalidMessage, match="^CreateAnswer: |^list"):
+    with pytest.raises(InvalidMessage, match=r"^CreateAnswer: |^list"):
         codec.decode_one(body, CreateAnswer)
 
 
@@ -86,14 +89,13 @@ def test_bytes_that_are_no_message_are_one_kind_of_error(kind: type, body: bytes
         codec.decode(body, kind)
 
 
+@few
 @given(st.binary(max_size=40))
 def test_no_body_breaks_the_reading(body: bytes) -> None:
     """Whatever is sent is a message or an InvalidMessage."""
-    try:
-        codec.decode_each(body, Pod)
-        codec.decode_one(body, Pod)
-    except InvalidMessage as error:
-        assert str(error)
+    for read in (codec.decode, codec.decode_one, codec.decode_list, codec.decode_each):
+        with contextlib.suppress(InvalidMessage):
+            read(body, Pod)
 
 
 def test_the_error_names_the_place() -> None:

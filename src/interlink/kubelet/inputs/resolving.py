@@ -70,6 +70,9 @@ async def _resolve_container(
     values = await environment.resolve(container, pod, objects, surroundings)
     entry.pop("envFrom", None)
     entry["env"] = [{"name": name, "value": value} for name, value in values.items()]
+    for mount in entry.get("volumeMounts") or []:
+        if expression := mount.pop("subPathExpr", None):
+            mount["subPath"] = environment.expand(expression, values)
     for key in ("command", "args"):
         if entry.get(key):
             entry[key] = [environment.expand(text, values) for text in entry[key]]

@@ -114,6 +114,8 @@ def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedV
         raise Rejected(f"container {container.name!r} mounts {mount.name!r}, which is no volume of the pod")
     if not mount.mount_path.startswith("/"):
         raise Rejected(f"container {container.name!r}: the mount path {mount.mount_path!r} must be absolute")
+    if mount.sub_path_expr:
+        raise Rejected(f"container {container.name!r}: subPathExpr of {mount.name!r} has not been resolved")
     source = volume.source
     if mount.sub_path:
         source = source / volumes.relative_path(mount.sub_path, mount.name)

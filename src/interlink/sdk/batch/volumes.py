@@ -144,7 +144,11 @@ def _files(projection: _Projection, root: Path, volume: str) -> list[File]:
     if missing and not projection.is_optional:
         raise Rejected(f"volume {volume!r}: the {projection.kind} {projection.name!r} has no key {missing[0]!r}")
     return [
-        File(path=root / relative_path(item.path, volume), content=contents[item.key], mode=item.mode or mode)
+        File(
+            path=root / relative_path(item.path, volume),
+            content=contents[item.key],
+            mode=mode if item.mode is None else item.mode,
+        )
         for item in items
         if item.key in contents
     ]

@@ -42,7 +42,6 @@ def test_no_lines_means_only_what_comes_from_now_on() -> None:
     assert found.tail == 0
 
 
-@pytest.mark.xfail(strict=True, reason="sinceSeconds is passed on beside the time of tailLines=0, and wins at the plugin")
 def test_no_lines_of_the_last_minute_are_no_lines() -> None:
     """`--tail=0 --since=1m` shows nothing of the past either."""
     assert options("tailLines=0&sinceSeconds=60").since_seconds == 0

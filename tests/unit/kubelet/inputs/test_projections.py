@@ -106,7 +106,11 @@ REFUSED: list[tuple[Document, type[KubeletError], str]] = [
     ({"secret": {"name": "s", "items": [item("no", "f")]}}, MissingInput, "non-existent key 'no' of 's'"),
     ({"clusterTrustBundle": {"path": "ca"}}, Unsupported, "does not support"),
     ({}, Unsupported, "does not support"),
-    ({"downwardAPI": {"items": [{"path": "f", "resourceFieldRef": {"resource": "limits.cpu"}}]}}, Unsupported, "resource"),
+    (
+        {"downwardAPI": {"items": [{"path": "f", "resourceFieldRef": {"resource": "limits.cpu"}}]}},
+        Unsupported,
+        "resource",
+    ),
     ({"downwardAPI": {"items": [{"path": "f", "fieldRef": {"fieldPath": "no"}}]}}, Unsupported, "'no'"),
 ]
 

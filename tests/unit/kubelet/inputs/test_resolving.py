@@ -27,9 +27,13 @@ async def sent(site: Kubernetes = SITE, **spec: Any) -> Document:
 
 async def test_what_we_do_not_know_of_a_pod_travels_on() -> None:
     """Only the resolved parts of a pod are touched."""
-    odd = {"hostUsers": False, "tolerations": [{"key": "k", "tolerationSeconds": 30}], "overhead": {"cpu": "250m"}}
+    odd: dict[str, Any] = {
+        "hostUsers": False,
+        "tolerations": [{"key": "k", "tolerationSeconds": 30}],
+        "overhead": {"cpu": "250m"},
+    }
 
-    assert odd.items() <= (await sent(**odd))["spec"].items()
+    assert odd.items() <= (await sent(SITE, **odd))["spec"].items()
 
 
 async def test_managed_fields_are_left_out() -> None:
@@ -55,7 +59,21 @@ async def test_command_and_args_are_expanded() -> None:
     assert (entry["command"], entry["args"]) == (["1", "$(X)"], ["$(NO)"])
 
 
-AWKWARD = ["", " ", "\n", "tab\t", 'quo"te', "back\\slash", "umläut", "🙂", "\u2028", "\x01", "null", "$HOME", "'; rm -rf /"]
+AWKWARD = [
+    "",
+    " ",
+    "\n",
+    "tab\t",
+    'quo"te',
+    "back\\slash",
+    "umläut",
+    "🙂",
+    "\u2028",
+    "\x01",
+    "null",
+    "$HOME",
+    "'; rm -rf /",
+]
 
 
 async def test_values_and_arguments_travel_unchanged() -> None:
@@ -70,7 +88,9 @@ async def test_values_and_arguments_travel_unchanged() -> None:
 async def test_the_objects_of_volumes_come_beside_the_pod() -> None:
     """Byte by byte as Kubernetes has them, each once."""
     volumes = [{"name": "v", "configMap": {"name": "cm"}}, {"name": "w", "configMap": {"name": "cm"}}]
-    request = await resolved(volumes=[*volumes, {"name": "x", "secret": {"secretName": "s"}}, {"name": "y", "emptyDir": {}}])
+    request = await resolved(
+        volumes=[*volumes, {"name": "x", "secret": {"secretName": "s"}}, {"name": "y", "emptyDir": {}}]
+    )
 
     assert [bytes(raw) for raw in request.configmaps or []] == [CONFIG[2]]
     assert [bytes(raw) for raw in request.secrets or []] == [SECRET[2]]
@@ -89,7 +109,7 @@ async def test_an_optional_object_may_be_missing(volume: Document) -> None:
 @pytest.mark.parametrize("volume", [{"configMap": {"name": "no"}}, {"secret": {"secretName": "no"}}])
 async def test_a_missing_object_makes_the_pod_wait(volume: Document) -> None:
     """The error names the volume and the object."""
-    with pytest.raises(MissingInput, match="volume 'v': (configmap|secret) 'no' not found"):
+    with pytest.raises(MissingInput, match=r"volume 'v': (configmap|secret) 'no' not found"):
         await resolved(volumes=[{"name": "v", **volume}])
 
 
@@ -115,4 +135,4 @@ async def test_a_downward_api_volume_travels_as_a_projected_one() -> None:
 @pytest.mark.parametrize("key", ["initContainers", "volumes"])
 async def test_null_lists_are_no_hindrance(key: str) -> None:
     """A pod whose lists are null is resolved."""
-    assert (await sent(**{key: None}))["metadata"]["uid"] == "uid-1"
+    assert (await sent(SITE, **{key: None}))["metadata"]["uid"] == "uid-1"
