@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+_OPEN_AT_ONCE = 128
+"""Files that are open while they are written together: far below what a process may open."""
+
 
 class LockedError(Exception):
     """Another process holds the lock; `holder` is what it wrote about itself."""
@@ -27,25 +30,38 @@ def write_durably(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 def write_together(contents: dict[Path, bytes], *, mode: int = 0o600) -> None:
     """Write several files durably with one directory sync for each directory; each file on its own is atomic."""
-    for path, data in contents.items():
-        _replace(path, data, mode)
+    items = list(contents.items())
+    for start in range(0, len(items), _OPEN_AT_ONCE):
+        _replace(dict(items[start : start + _OPEN_AT_ONCE]), mode)
     for directory in {path.parent for path in contents}:
         sync_directory(directory)
 
 
-def _replace(path: Path, data: bytes, mode: int) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
+def _replace(contents: dict[Path, bytes], mode: int) -> None:
+    """All are written before the first is synced, so that the disk takes them together."""
+    temporaries = {path: path.with_name(f".{path.name}.tmp") for path in contents}
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with contextlib.ExitStack() as opened:
+            descriptors = [_written(temporaries[path], data, mode, opened) for path, data in contents.items()]
+            for descriptor in descriptors:
+                os.fsync(descriptor)
+        for path, temporary in temporaries.items():
+            temporary.replace(path)
     except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        for temporary in temporaries.values():
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         raise
+
+
+def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -> int:
+    """The descriptor of the file with its data, not synced yet."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    opened.callback(os.close, descriptor)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    return descriptor
 
 
 def remove_durably(paths: Iterable[Path]) -> None:

@@ -23,7 +23,7 @@ def pod_uid(text: str) -> PodUID:
     return PodUID(text)
 
 
-class Owner(msgspec.Struct, frozen=True):
+class Owner(msgspec.Struct, frozen=True, gc=False):
     """Whose pod it is: the cluster and the node (virtual kubelet). No owner sees or changes another's pods."""
 
     cluster: str

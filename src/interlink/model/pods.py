@@ -13,7 +13,7 @@ from interlink.model.statuses import PodStatus
 Labels = dict[str, str]
 
 
-class _Slim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Slim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """A part of a Kubernetes object: unknown fields are ignored when read and absent when written."""
 
 

@@ -32,7 +32,7 @@ def plan_announcement(
     """
     pods = {PodUID(pod.uid): (pod, job_id) for pod, job_id in known}
     adopt = [
-        (pod, JobID(job_id)) for uid, (pod, job_id) in pods.items() if job_id and _lacks_job(records.get(uid), owner)
+        (pod, JobID(job_id)) for uid, (pod, job_id) in pods.items() if job_id and lacks_job(records.get(uid), owner)
     ]
     gone = [records[uid] for uid in told if uid not in pods and uid in records and records[uid].owner == owner]
     return Plan(
@@ -42,7 +42,7 @@ def plan_announcement(
     )
 
 
-def _lacks_job(record: Record | None, owner: Owner) -> bool:
+def lacks_job(record: Record | None, owner: Owner) -> bool:
     """Whether Kubernetes knows more than the cache. A deletion that is under way needs no job id to go on."""
     if record is None:
         return True

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 
-class _Slim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Slim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     pass
 
 

@@ -102,6 +102,7 @@ class Creator:
             case Decision.ANSWER:
                 assert record is not None
                 assert record.job_id is not None
+                await self._ledger.commit([record])
                 return record.job_id
             case Decision.REJECTED:
                 assert record is not None

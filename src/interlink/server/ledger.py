@@ -51,9 +51,10 @@ class Ledger:
     async def commit(self, records: Sequence[Record]) -> None:
         """Durable and told on return. Raises StoreUnavailable; then it is as if nothing had been changed.
 
-        What has been begun is brought to its end, also when the caller is cancelled.
+        A record that somebody else is just writing is written again: whoever returns from here may rely on it. What has
+        been begun is brought to its end, also when the caller is cancelled.
         """
-        news = [record for record in records if self._newest.get(record.pod_uid) is not record]
+        news = [record for record in records if self._told.get(record.pod_uid) is not record]
         for record in news:
             self._newest[record.pod_uid] = record
         await run_to_end(self._write(news))

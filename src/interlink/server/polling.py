@@ -29,6 +29,8 @@ _QUESTIONS_AT_ONCE = 8
 _DOUBTED_FROM = 4
 _PROBES = 4
 _BULK_AGAIN_AFTER_ROUNDS = 300
+COMMITTED_AT_ONCE = 500
+"""Records that are written together; whatever else is to be written waits no longer than for these."""
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -68,7 +70,7 @@ class Poller:
             return
         answers = await self._ask(list(asked.values()))
         with step("server.observe"):
-            await self._ledger.commit(self._observed(answers.by_uid))
+            await self._observe(answers.by_uid)
         absent = [record for uid, record in asked.items() if uid not in answers.by_uid and record.is_live]
         doubt = _doubt(len(absent), len(asked))
         self._note(doubt or "; ".join(answers.unreadable[:3]), is_doubt=bool(doubt))
@@ -134,7 +136,25 @@ class Poller:
             unreadable=[str(error) for error in errors] + [text for item in good for text in item.unreadable],
         )
 
+    async def look_up(self, unknown: Sequence[Record]) -> Mapping[PodUID, JobStatus]:
+        """What the plugin says of jobs that are in no record yet; nothing when it cannot be asked now."""
+        if not unknown:
+            return {}
+        try:
+            return (await self._ask(unknown)).by_uid
+        except SDKError as error:
+            log.warning("status.not-looked-up", pods=len(unknown), error=str(error))
+            return {}
+
     # --- concluding ---
+
+    async def _observe(self, answers: Mapping[PodUID, JobStatus]) -> None:
+        """In parts: when thousands of jobs end at once, the first are told and creates are written meanwhile."""
+        uids = list(answers)
+        for start in range(0, len(uids), COMMITTED_AT_ONCE):
+            await self._ledger.commit(
+                self._observed({uid: answers[uid] for uid in uids[start : start + COMMITTED_AT_ONCE]})
+            )
 
     def _observed(self, answers: Mapping[PodUID, JobStatus]) -> list[Record]:
         changed = []
@@ -150,6 +170,16 @@ class Poller:
             _tell_story(record, news)
             changed.append(news)
         return changed
+
+    def adopted(self, record: Record, answer: JobStatus | None) -> Record:
+        """A record that is being adopted, with what was looked up."""
+        if answer is None:
+            return record
+        try:
+            return self._concluded(record, answer)
+        except msgspec.MsgspecError as error:
+            log.warning("status.unreadable", pod_uid=record.pod_uid, error=str(error))
+            return record
 
     def _concluded(self, record: Record, answer: JobStatus) -> Record:
         now = clock.now()

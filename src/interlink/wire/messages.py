@@ -14,7 +14,7 @@ from interlink.model.pods import Pod
 # --- the existing contract -------------------------------------------------------------------------------------------
 
 
-class _Wire(msgspec.Struct, frozen=True):
+class _Wire(msgspec.Struct, frozen=True, gc=False):
     pass
 
 

@@ -93,7 +93,7 @@ class FilesStore:
 def look(folder: Path) -> Restored:
     """Every record of a `CachedPods` folder; changes nothing. Raises OSError, and NewerFormat naming the file."""
     restored = Restored(records=[], damaged=[])
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+    for path in sorted(folder.glob(f"*{_SUFFIX}"), key=str):
         try:
             restored.records.append(_record(path))
         except NewerFormat as error:

@@ -59,6 +59,15 @@ async def test_command_and_args_are_expanded() -> None:
     assert (entry["command"], entry["args"]) == (["1", "$(X)"], ["$(NO)"])
 
 
+async def test_a_sub_path_expression_becomes_a_sub_path() -> None:
+    """With the container's own environment, which only is known here."""
+    mount = {"name": "v", "mountPath": "/m", "subPathExpr": "of/$(POD)"}
+    env = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    entry = (await sent(containers=[{"name": "c", "env": env, "volumeMounts": [mount]}]))["spec"]["containers"][0]
+
+    assert entry["volumeMounts"] == [{"name": "v", "mountPath": "/m", "subPath": "of/p"}]
+
+
 AWKWARD = [
     "",
     " ",
