@@ -1,5 +1,6 @@
 """Fixtures for every test that needs Kubernetes: one cluster a run, a namespace and a node name a test."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import Iterator
@@ -23,6 +24,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         assert capture is not None
         with capture.global_and_fixture_disabled():
             assets.find()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_loop_of_nobody() -> None:
+    """pytest-asyncio asks for the current event loop; without this asyncio makes one that nobody closes."""
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture(scope="session")
