@@ -117,7 +117,7 @@ def test_kill_in_the_middle_of_recovery(programs: Programs, pods: Pods, point: s
         programs.server.start()
     else:
         program = programs.server
-        program.start(failpoints=f"{point}=kill@1")
+        program.start(failpoints=f"{point}=kill@1", is_awaited=False)
     program.await_death()
 
     program.start()

@@ -84,7 +84,7 @@ class Pods:
         self.wait_until(are_gone, f"{names} are gone", deadline_s=deadline_s)
 
     def wait_until(self, check: Callable[[], bool], what: str, *, deadline_s: float = WITHIN_S) -> None:
-        assert until(check, deadline_s=deadline_s, interval_s=0.2), (
+        assert until(check, deadline_s=deadline_s, interval_s=0.4), (
             f"not within {deadline_s} s: {what}\n{self._state()}"
         )
 
