@@ -1,8 +1,10 @@
 """Files that survive: atomic, durable writes, and a lock that dies with its holder. All calls block."""
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -64,6 +66,15 @@ def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -
     return descriptor
 
 
+def read_regular(path: Path) -> bytes:
+    """A regular file's bytes. Raises OSError for anything else, and never waits for a pipe's other end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read()
+
+
 def remove_durably(paths: Iterable[Path]) -> None:
     """Remove files, absent ones included; durable on return."""
     directories = set()
@@ -120,7 +131,8 @@ def lock_holder(path: Path) -> int | None:
     A holder on another host of a shared file system is reported with that host's process id.
     """
     try:
-        with path.open("r") as file:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
             question = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
             answer = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, question))
     except FileNotFoundError:

@@ -227,11 +227,12 @@ class Pod(_Slim, frozen=True):
         """Seconds between TERM and KILL: what the deletion asked for, else what the pod asks for, else 30."""
         for seconds in (self.metadata.deletion_grace_period_seconds, self.spec.termination_grace_period_seconds):
             if seconds is not None:
-                return max(0, seconds)
+                return min(max(0, seconds), _LONGEST_GRACE_S)
         return 30
 
 
 JOB_ID_ANNOTATION = "JobID"
+_LONGEST_GRACE_S = 2**31 - 1
 
 
 class Seen(msgspec.Struct, frozen=True):

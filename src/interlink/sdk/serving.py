@@ -63,15 +63,24 @@ class _Handlers:
 
 
 async def stream(request: web.Request, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
-    """Pass bytes on as they come. An error before the first chunk is an error answer; a client that goes ends it."""
+    """Pass bytes on as they come; a client that goes ends it.
+
+    An error before the first chunk is an error answer; a later one cuts the connection, so that nobody takes a part for
+    the whole.
+    """
     first = await anext(chunks, b"")
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(request)
     with hosting.waiting_for_news(request), contextlib.suppress(ConnectionResetError):
-        await response.write(first)
-        async for chunk in chunks:
-            await response.write(chunk)
-        await response.write_eof()
+        try:
+            await response.write(first)
+            async for chunk in chunks:
+                await response.write(chunk)
+            await response.write_eof()
+        except Exception as error:  # the outer edge of a request whose answer has begun
+            log.warning("stream.broken", path=request.path, error=repr(error))
+            if request.transport is not None:
+                request.transport.abort()
     return response
 
 

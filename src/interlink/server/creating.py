@@ -94,7 +94,7 @@ class Creator:
         """The job's id, durable here.
 
         Raises Rejected and Refused (definitive); Unreachable after `hold_s` seconds without a definitive answer,
-        while the submission goes on; Overloaded and StoreUnavailable when nothing has been begun.
+        while the submission goes on; Overloaded, StoreUnavailable and codec.InvalidMessage when nothing has been begun.
         """
         uid = ids.pod_uid(pod.uid)
         record = self._ledger.get(uid)
@@ -113,6 +113,7 @@ class Creator:
                 assert record is not None
                 raise Refused(f"pod {pod.uid} belongs to {record.owner}, not to {owner}")
             case Decision.BEGIN | Decision.ASK_FIRST:
+                matching.retrieved(request, pod, Origin())  # what cannot be read is refused before anything is begun
                 submission = self._submissions.get(uid) or self._begin(_Submission(request, pod, owner, session))
         if submission.owner != owner:
             raise Refused(f"pod {pod.uid} belongs to {submission.owner}, not to {owner}")

@@ -62,7 +62,9 @@ class Deleter:
             async with limit:
                 await self._ask(record, codec.encode(record.pod), "")
 
-        await asyncio.gather(*(ask(record) for record in due))
+        for error in await asyncio.gather(*(ask(record) for record in due), return_exceptions=True):
+            if isinstance(error, Exception):
+                log.error("job.delete-failed", error=repr(error), exc_info=error)
 
     async def _ask(self, record: Record, body: bytes, session: str) -> None:
         """A create in flight comes first: what it has made can then be deleted."""

@@ -102,7 +102,7 @@ class Ledger:
 
     def told_until(self, owner: Owner, epoch: str, revision: int) -> list[PodUID]:
         """The records that an owner that has seen `revision` of `epoch` has been told as they are now."""
-        if epoch != self.epoch:
+        if epoch != self.epoch or revision > self.revision:
             return []
         return [uid for uid, number in self._revisions.get(owner, {}).items() if number <= revision]
 

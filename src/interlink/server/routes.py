@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import structlog
 from aiohttp import web
 from opentelemetry import trace
@@ -123,18 +124,23 @@ class _Routes:
 
     async def announce(self, request: web.Request) -> web.Response:
         message = codec.decode(await request.read(), Announcement)
-        ids.owner(message.owner.cluster, message.owner.node)
+        for known in message.pods:
+            ids.pod_uid(known.pod.uid)
+        owner = ids.owner(message.owner.cluster, message.owner.node)
+        message = msgspec.structs.replace(message, owner=owner)
         return json_answer(await self._service.announce(message))
 
     async def changes(self, request: web.Request) -> web.Response:
         message = codec.decode(await request.read(), ChangesRequest)
+        owner = ids.owner(message.owner.cluster, message.owner.node)
+        message = msgspec.structs.replace(message, owner=owner)
         with hosting.waiting_for_news(request):
             return json_answer(await self._service.changes(message))
 
 
 def _cluster(request: web.Request) -> str:
     """An existing virtual kubelet names no cluster: then it is the default one."""
-    return request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER)
+    return ids.cluster(request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER))
 
 
 def _owner(request: web.Request, pod: Pod) -> Owner:

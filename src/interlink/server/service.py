@@ -50,6 +50,7 @@ class Service:
         self._poller = poller
         self._sweeper = sweeper
         self._damaged: list[Damage] = []
+        self._failure = ""
 
     async def restore(self) -> None:
         """Read the cache. Afterwards questions can be answered; the first round reconciles it with the plugin.
@@ -64,9 +65,14 @@ class Service:
         log.info("cache.restored", records=len(restored.records), damaged=len(restored.damaged))
 
     async def round(self) -> None:
-        """What is done once per interval."""
-        await self._deleter.repeat()
-        await self._poller.round()
+        """What is done once per interval. Raises what goes wrong; until a round goes well, `problems` tells it."""
+        try:
+            await self._deleter.repeat()
+            await self._poller.round()
+        except Exception as error:
+            self._failure = f"the round of the interval failed: {error!r}"
+            raise
+        self._failure = ""
         states = collections.Counter(state_of(record) for record in self._ledger.newest().values())
         for state in STATES:
             metrics.RECORDS.labels(state).set(states[state])
@@ -77,7 +83,10 @@ class Service:
 
     def problems(self) -> list[str]:
         damaged = [f"damaged record {d.name}: {d.reason} (kept in CachedPods/damaged)" for d in self._damaged]
-        return [*damaged, *filter(None, [self._ledger.problem, self._poller.problem, self._plugin.trouble])]
+        return [
+            *damaged,
+            *filter(None, [self._failure, self._ledger.problem, self._poller.problem, self._plugin.trouble]),
+        ]
 
     async def create(self, request: PodCreateRequest, pod: Pod, owner: Owner, *, session: str, hold_s: float) -> JobID:
         return await self._creator.create(request, pod, owner, session=session, hold_s=hold_s)

@@ -13,11 +13,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import structlog
+
 from interlink.model.ids import JobID, Tag
-from interlink.sdk.batch.jobdir import Intention, JobDirectory
+from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation
 from interlink.sdk.errors import Unreachable
 from interlink.wire.messages import Job, PingAnswer, Resources
+
+log = structlog.get_logger(__name__)
 
 
 class HostScheduler:
@@ -67,8 +71,7 @@ class HostScheduler:
 
     def _jobs(self) -> list[Job]:
         directories = [JobDirectory(path) for path in self._root.iterdir() if path.is_dir()]
-        intentions = [(directory.intention(), directory) for directory in directories]
-        return [_job(intention, directory) for intention, directory in intentions if intention is not None]
+        return [job for directory in directories if (job := _job(directory)) is not None]
 
     async def capacity(self) -> PingAnswer:
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -78,9 +81,17 @@ class HostScheduler:
         )
 
 
-def _job(intention: Intention, directory: JobDirectory) -> Job:
-    tag = str(directory.tag_of(intention))
-    return Job(tag=tag, job_id=tag, node=intention.node, is_alive=directory.runner_process() is not None)
+def _job(directory: JobDirectory) -> Job | None:
+    """None for a directory that holds no job, and for one that cannot be read."""
+    try:
+        intention = directory.intention()
+        if intention is None:
+            return None
+        tag = str(directory.tag_of(intention))
+        return Job(tag=tag, job_id=tag, node=intention.node, is_alive=directory.runner_process() is not None)
+    except OSError as error:
+        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+        return None
 
 
 def _observe(directory: JobDirectory) -> Observation:

@@ -82,7 +82,7 @@ class JobDirectory:
     def intention(self) -> Intention | None:
         """None when the directory holds no intent, or one that cannot be read."""
         with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode((self.path / "pod.json").read_bytes(), type=Intention)
+            return msgspec.json.decode(files.read_regular(self.path / "pod.json"), type=Intention)
         return None
 
     def tag(self) -> Tag | None:
@@ -97,7 +97,7 @@ class JobDirectory:
 
     def job_id(self) -> JobID | None:
         with contextlib.suppress(FileNotFoundError):
-            return JobID((self.path / "job-id").read_text())
+            return JobID(files.read_regular(self.path / "job-id").decode())
         return None
 
     def mark_cancelled(self, grace_s: int) -> None:
@@ -124,7 +124,7 @@ class JobDirectory:
 
     def state(self) -> RunnerState | None:
         with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode((self.path / "state.json").read_bytes(), type=RunnerState)
+            return msgspec.json.decode(files.read_regular(self.path / "state.json"), type=RunnerState)
         return None
 
     def remove(self) -> None:

@@ -19,6 +19,8 @@ from interlink.wire.messages import LogOptions
 
 _LOOK_S = 0.2
 _READ_BYTES = 256 * 1024
+_MOST_LINES = 10_000_000
+_LONGEST_S = 50 * 365 * 86400
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 
 
@@ -43,7 +45,7 @@ def selection(options: LogOptions, now: datetime) -> Selection:
     if tail < 0 or limit_bytes < 0 or (options.since_seconds or 0) < 0:
         raise Rejected("log options: tail, limit and since must not be negative")
     return Selection(
-        tail=tail or None,
+        tail=min(tail, _MOST_LINES) or None,
         limit_bytes=limit_bytes or None,
         since=_since(options, now),
         has_timestamps=bool(options.timestamps),
@@ -52,14 +54,14 @@ def selection(options: LogOptions, now: datetime) -> Selection:
 
 def _since(options: LogOptions, now: datetime) -> datetime | None:
     if options.since_seconds:
-        return now - timedelta(seconds=options.since_seconds)
+        return now - timedelta(seconds=min(options.since_seconds, _LONGEST_S))
     if not options.since_time or options.since_time == _ZERO_TIME:
         return None
     try:
         moment = datetime.fromisoformat(options.since_time)
-    except ValueError as error:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise Rejected(f"log options: {options.since_time!r} is no RFC 3339 time") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 async def read(directory: JobDirectory, container: str, options: LogOptions) -> AsyncGenerator[bytes]:
@@ -96,7 +98,7 @@ class _Budget:
 
 def _path(directory: JobDirectory, container: str, *, is_previous: bool) -> Path:
     folder = directory.path / "logs" / container
-    if "/" in container or container in ("", ".", ".."):
+    if "/" in container or "\0" in container or container in ("", ".", "..") or len(container) > 253:
         raise NotFound(f"there is no container {container!r}")
     runs = sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdecimal())
     if is_previous:

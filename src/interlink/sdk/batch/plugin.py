@@ -7,11 +7,13 @@ runner claims the attempt.
 
 import asyncio
 import contextlib
+import errno
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import structlog
 from msgspec import Raw
 
 from interlink.aio import clock
@@ -22,11 +24,14 @@ from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
 from interlink.model.pods import Pod, skeleton
 from interlink.sdk.batch import logs, preparing, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
+from interlink.sdk.batch.preparing import JobPlan
 from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
-from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused
+from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
 from interlink.wire import codec
 from interlink.wire.messages import Job, JobStatus, LogRequest, Origin, PingAnswer, RetrievedPodData
+
+log = structlog.get_logger(__name__)
 
 RUNNER = Path(__file__).with_name("runner.py")
 
@@ -47,6 +52,7 @@ class BatchPlugin:
 
     async def _create(self, request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> JobID:
         tag = _tag(request, directory.pod_uid)
+        await asyncio.to_thread(_check_owner, request, pod, directory)
         if await asyncio.to_thread(directory.is_cancelled):
             raise Refused(f"pod {pod.full_name} ({pod.uid}) has been deleted; its job will not be started")
         job_id = directory.job_id() or await self._scheduler.find(tag, directory)
@@ -65,7 +71,16 @@ class BatchPlugin:
             await asyncio.to_thread(directory.create)
             await asyncio.to_thread(directory.intend, intention)
         with step("plugin.job-directory"):
+            await self._write(job, directory)
+
+    async def _write(self, job: JobPlan, directory: JobDirectory) -> None:
+        """What the names in a pod make impossible will never be possible; all else may be, later."""
+        try:
             await asyncio.to_thread(preparing.write, job, directory, self._runner)
+        except OSError as error:
+            if error.errno in _NAMES_OF_THE_POD:
+                raise Rejected(f"the pod's files cannot be made: {error.strerror}") from error
+            raise Unreachable(f"cannot write the job's directory: {error.strerror}") from error
 
     async def _submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         """Whatever a failed submission says, the job may be there: look before the error is passed on."""
@@ -139,14 +154,35 @@ class _KnownJob(msgspec.Struct, frozen=True):
     job_id: JobID | None
 
 
+def _check_owner(request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> None:
+    known = directory.intention()
+    if known is None:
+        return
+    origin = request.interlink or Origin(node=pod.spec.node_name)
+    asking, owning = (origin.cluster or DEFAULT_CLUSTER, origin.node), (known.cluster, known.node)
+    if asking != owning:
+        raise Refused(f"the job of pod {pod.uid} belongs to {'/'.join(owning)}, not to {'/'.join(asking)}")
+
+
 def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:
-    """The jobs among these directories; one that only holds a tombstone is none."""
+    """The jobs among these directories; one that only holds a tombstone is none.
+
+    A directory that cannot be read is left out of many; asked for by itself it raises OutcomeUnknown, because what
+    cannot be read is not absent.
+    """
     found = []
     for directory in directories:
-        intention = directory.intention()
-        if intention is not None:
-            tag = directory.tag_of(intention)
-            found.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
+        try:
+            intention = directory.intention()
+            if intention is not None:
+                tag = directory.tag_of(intention)
+                directory.state()
+                directory.runner_process()
+                found.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
+        except (OSError, ValueError) as error:
+            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+            if len(directories) == 1:
+                raise OutcomeUnknown(f"the directory of job {directory.pod_uid} cannot be read: {error}") from error
     return found
 
 
@@ -170,7 +206,7 @@ def _statuses(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) -> lis
 def _status(job: _KnownJob, known: states.Containers) -> JobStatus:
     return JobStatus(
         name=job.pod.metadata.name,
-        uid=job.pod.uid,
+        uid=job.directory.pod_uid,
         namespace=job.pod.metadata.namespace,
         job_id=job.job_id or "",
         containers=[Raw(codec.encode(status)) for status in known.main],
@@ -179,8 +215,12 @@ def _status(job: _KnownJob, known: states.Containers) -> JobStatus:
 
 
 def _removed(directory: JobDirectory, deadline: float) -> bool:
-    cancelled_at = directory.cancelled_at()
-    if cancelled_at is None or cancelled_at > deadline or directory.runner_process() is not None:
+    try:
+        cancelled_at = directory.cancelled_at()
+        if cancelled_at is None or cancelled_at > deadline or directory.runner_process() is not None:
+            return False
+    except OSError as error:
+        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
         return False
     directory.remove()
     return True
@@ -192,4 +232,5 @@ def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
     return Tag(cluster=origin.cluster or DEFAULT_CLUSTER, pod_uid=uid, attempt=origin.attempt)
 
 
+_NAMES_OF_THE_POD = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 _GONE = Observation(life=Life.GONE)

@@ -1,5 +1,6 @@
 """From a create request to a filled job directory: `plan` decides and is pure, `write` makes it so."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
 from interlink.sdk.errors import Rejected
 from interlink.wire.messages import RetrievedPodData
 
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TERMINATION_LOG = "/dev/termination-log"
 
 
@@ -28,6 +30,8 @@ class JobPlan(msgspec.Struct, frozen=True):
 
 def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirectory, runtime: Runtime) -> JobPlan:
     """Raises Rejected, naming the place, for a pod that cannot be run here."""
+    _check_names("container", [c.name for c in (*(pod.spec.init_containers or []), *(pod.spec.containers or []))])
+    _check_names("volume", [v.name for v in pod.spec.volumes or []])
     mounted = _mounted_volumes(request, pod, directory)
     init = [_Prepared.of(c, mounted, pod, directory, runtime) for c in pod.spec.init_containers or []]
     main = [_Prepared.of(c, mounted, pod, directory, runtime) for c in pod.spec.containers or []]
@@ -39,8 +43,20 @@ def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirecto
             *(file for volume in mounted.values() for file in volume.files),
             *(file for container in (*init, *main) for file in container.files),
         ],
-        directories=[path for volume in mounted.values() for path in volume.directories],
+        directories=[
+            *(path for volume in mounted.values() for path in volume.directories),
+            *(path for container in (*init, *main) for path in container.directories),
+        ],
     )
+
+
+def _check_names(kind: str, names: list[str]) -> None:
+    """They become names of files: each is a DNS label, as Kubernetes has it, and none comes twice."""
+    for name in names:
+        if not _LABEL.fullmatch(name):
+            raise Rejected(f"the {kind} name {name[:80]!r} is no DNS label (a-z, 0-9 and '-', at most 63)")
+        if names.count(name) > 1:
+            raise Rejected(f"there are several {kind}s of the name {name!r}")
 
 
 def write(job: JobPlan, directory: JobDirectory, runner: bytes) -> None:
@@ -72,12 +88,15 @@ class _Prepared(msgspec.Struct, frozen=True):
 
     entry: dict[str, Any]
     files: list[File]
+    directories: list[Path]
 
     @staticmethod
     def of(
         container: Container, mounted: dict[str, MountedVolume], pod: Pod, directory: JobDirectory, runtime: Runtime
     ) -> "_Prepared":
         mounts = [_mount(container, mount, mounted) for mount in container.volume_mounts or []]
+        scratch = [volume.source for volume in mounted.values() if not volume.files and volume.directories]
+        directories = [m.source for m in mounts if any(root in m.source.parents for root in scratch)]
         message = directory.path / "termination" / container.name
         target = container.termination_message_path or _TERMINATION_LOG
         if mounts or target != _TERMINATION_LOG:
@@ -92,6 +111,7 @@ class _Prepared(msgspec.Struct, frozen=True):
                 File(path=message, content=b"", mode=0o600),
                 *(File(path=path, content=content, mode=0o600) for path, content in launch.files.items()),
             ],
+            directories=directories,
         )
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -143,6 +144,8 @@ def _files(projection: _Projection, root: Path, volume: str) -> list[File]:
     missing = [item.key for item in items if item.key not in contents]
     if missing and not projection.is_optional:
         raise Rejected(f"volume {volume!r}: the {projection.kind} {projection.name!r} has no key {missing[0]!r}")
+    _check_modes(mode, items, volume)
+    _check_apart([item.path for item in items], volume)
     return [
         File(
             path=root / relative_path(item.path, volume),
@@ -154,9 +157,27 @@ def _files(projection: _Projection, root: Path, volume: str) -> list[File]:
     ]
 
 
+def _check_modes(default: int, items: Iterable[KeyToPath], volume: str) -> None:
+    for mode in (default, *(item.mode for item in items)):
+        if mode is not None and not 0 <= mode <= 0o777:
+            raise Rejected(f"volume {volume!r}: the mode {mode} must be from 0 to 0777")
+
+
+def _check_apart(paths: Iterable[str], volume: str) -> None:
+    """No two files in one place, and no file where another one needs a directory."""
+    seen = sorted(PurePosixPath(path) for path in paths)
+    for first, second in itertools.pairwise(seen):
+        if first == second or first in second.parents:
+            raise Rejected(f"volume {volume!r}: the paths {str(first)!r} and {str(second)!r} are in each other's way")
+
+
 def relative_path(path: str, place: str) -> PurePosixPath:
     """A path below the volume's root. Raises Rejected for one that leads out of it."""
     relative = PurePosixPath(path)
-    if relative.is_absolute() or ".." in relative.parts or not relative.parts:
-        raise Rejected(f"volume {place!r}: the path {path!r} must be relative and must not contain '..'")
+    is_inside = not relative.is_absolute() and ".." not in relative.parts and relative.parts
+    if not is_inside or "\0" in path or any(len(part.encode()) > 255 for part in relative.parts):
+        raise Rejected(
+            f"volume {place!r}: the path {path[:80]!r} must be relative and must not contain '..'; no part of it may"
+            " exceed 255 bytes"
+        )
     return relative

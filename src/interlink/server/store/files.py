@@ -4,6 +4,7 @@ Writes that come while another is under way wait for it and are then done togeth
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +45,8 @@ class FilesStore:
     def _restore(self) -> Restored:
         files.make_directory(self._folder)
         for leftover in self._folder.glob(".*.tmp"):
-            leftover.unlink()
+            with contextlib.suppress(OSError):
+                leftover.unlink()
         restored = look(self._folder)
         for damage in restored.damaged:
             self._set_aside(self._folder / damage.name)
@@ -87,7 +89,7 @@ class FilesStore:
         files.remove_durably([path for path, data in contents.items() if data is None])
 
     def _path(self, uid: PodUID) -> Path:
-        return self._folder / f"{uid}{_SUFFIX}"
+        return self._folder / f"{pod_uid(uid)}{_SUFFIX}"
 
 
 def look(folder: Path) -> Restored:
@@ -98,7 +100,7 @@ def look(folder: Path) -> Restored:
             restored.records.append(_record(path))
         except NewerFormat as error:
             raise NewerFormat(f"{path}: {error}") from error
-        except (DamagedRecord, InvalidID) as error:
+        except (DamagedRecord, InvalidID, OSError) as error:
             restored.damaged.append(Damage(name=path.name, reason=str(error)))
     return restored
 
@@ -106,7 +108,7 @@ def look(folder: Path) -> Restored:
 def _record(path: Path) -> Record:
     """Raises DamagedRecord; also for a record that lies under another pod's name."""
     uid = pod_uid(path.stem)
-    record = sealing.load(path.read_bytes())
+    record = sealing.load(files.read_regular(path))
     if record.pod_uid != uid:
         raise DamagedRecord(f"it is the record of {record.pod_uid}")
     return record
