@@ -74,7 +74,7 @@ class Reflector:
                 await asyncio.sleep(_PAUSE_S)
             except Gone:
                 self._version = ""
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(delays.next_s())
             except (KubeError, msgspec.MsgspecError) as error:
                 log.warning("watch.broken", path=self._path, error=str(error))
                 asked = error.retry_after_s if isinstance(error, Unavailable) else None
