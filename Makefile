@@ -18,7 +18,7 @@ test: python lint testbed ## Set everything up and run all tests (the first time
 	@$(BIN)/pytest
 
 check: python lint ## Run what needs no server: format, lint, types, layers, unit tests (under 30 s)
-	@$(BIN)/pytest -q $(wildcard tests/unit tests/property)
+	@$(BIN)/pytest -q -n 2 $(wildcard tests/unit tests/property)
 
 format: python ## Format the code and fix what can be fixed
 	@$(BIN)/ruff format
