@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-RUNNER = Path(__file__).parents[4] / "src/interlink/sdk/batch/runner.py"
+RUNNER = Path(__file__).parents[2] / "src/interlink/sdk/batch/runner.py"
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 IS_GONE = "while [ -e %s ]; do sleep 0.02; done"
 IS_THERE = "until [ -e %s ]; do sleep 0.02; done"

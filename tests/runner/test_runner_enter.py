@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-RUNNER = Path(__file__).parents[4] / "src/interlink/sdk/batch/runner.py"
+RUNNER = Path(__file__).parents[2] / "src/interlink/sdk/batch/runner.py"
 MISSING = "/interlink-test/some/where"
 CAP_SYS_ADMIN, PR_CAPBSET_DROP = 21, 24
 
