@@ -10,6 +10,7 @@ from datetime import datetime
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from interlink.model import records
@@ -193,8 +194,8 @@ MUTANTS = [
 def test_the_machine_catches_a_server_that_is_wrong(
     monkeypatch: pytest.MonkeyPatch, machine: type[ServerMachine], place: object, name: str, mutant: object
 ) -> None:
-    """The checker is checked: each mutant is found out."""
+    """The checker is checked: each mutant is found out; Flaky is the finding too, of one that fails only sometimes."""
     monkeypatch.setattr(place, name, mutant)
 
-    with pytest.raises((AssertionError, ExceptionGroup, KeyError)):
+    with pytest.raises((AssertionError, ExceptionGroup, KeyError, Flaky)):
         run(machine, phases=[Phase.generate])

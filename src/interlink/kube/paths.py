@@ -25,10 +25,6 @@ def service_account_token(namespace_: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace_}/serviceaccounts/{name}/token"
 
 
-def events(namespace_: str) -> str:
-    return f"/api/v1/namespaces/{namespace_}/events"
-
-
 def node(name: str) -> str:
     return f"{NODES}/{name}"
 

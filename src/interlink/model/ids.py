@@ -35,21 +35,18 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
 
 def owner(cluster: str, node: str) -> Owner:
     """Raises InvalidID."""
-    return Owner(cluster=_cluster(cluster), node=_label(node, "node"))
+    return Owner(cluster=cluster_name(cluster), node=_label(node, "node"))
 
 
-def cluster(name: str) -> str:
+def cluster_name(text: str) -> str:
     """A cluster's name in the form of a tag's field: without dashes. Raises InvalidID."""
-    return _label(name, "cluster").replace("-", "_")
+    return _label(text, "cluster").replace("-", "_")
 
 
 def _label(text: str, field: str) -> str:
     if not _LABEL.fullmatch(text):
         raise InvalidID(f"invalid {field} name: {text[:80]!r}")
     return text
-
-
-_cluster = cluster
 
 
 class Tag(msgspec.Struct, frozen=True):

@@ -140,7 +140,7 @@ class _Routes:
 
 def _cluster(request: web.Request) -> str:
     """An existing virtual kubelet names no cluster: then it is the default one."""
-    return ids.cluster(request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER))
+    return ids.cluster_name(request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER))
 
 
 def _owner(request: web.Request, pod: Pod) -> Owner:
