@@ -16,6 +16,7 @@ from interlink.kube.errors import KubeError, Unavailable
 from interlink.kube.leases import Election
 from interlink.kubelet import certificates, nodekeeping, site
 from interlink.kubelet.endpoint import routes
+from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
@@ -80,16 +81,29 @@ async def _be_active(
 async def _run(
     settings: KubeletSettings, client: KubeClient, remote: Remote, election: Election, stopped: asyncio.Event
 ) -> None:
+    heart = _Heart(NodeKeeper(client, settings), remote)
+
+    def surroundings() -> Surroundings:
+        return Surroundings(
+            host_ip=settings.node_ip,
+            pod_ip=settings.node_ip,
+            allocatable={**settings.resources, **heart.site.resources},
+            kubernetes=settings.kubernetes_for_pods,
+            ca_certificate=settings.ca_for_pods,
+            has_projected_volumes=settings.has_projected_volumes,
+            job_script_builder_url=settings.job_script_builder_url,
+        )
+
     loop = PodLoop(
         client,
         remote,
         KubeSource(client),
+        surroundings,
         place=Place(host_ip=settings.node_ip, pod_ip=settings.node_ip),
         pods_path=paths.PODS,
         pods_params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
         concurrent_creates=settings.concurrent_creates,
     )
-    heart = _Heart(NodeKeeper(client, settings), remote)
 
     def find_pod(namespace: str, name: str) -> Pod | None:
         found = (s.pod for s in loop.pods() if s.pod.metadata.name == name and s.pod.metadata.namespace == namespace)

@@ -35,3 +35,7 @@ def node_status(name: str) -> str:
 
 def node_lease(name: str) -> str:
     return f"{NODE_LEASES}/{name}"
+
+
+def services(namespace_: str) -> str:
+    return f"/api/v1/namespaces/{namespace_}/services"
