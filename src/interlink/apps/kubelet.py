@@ -15,11 +15,14 @@ from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
 from interlink.kube.leases import Election
 from interlink.kubelet import certificates, nodekeeping, site
+from interlink.kubelet.dialects import EitherDialect
 from interlink.kubelet.endpoint import routes
+from interlink.kubelet.existing import ExistingServer
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.settings import KubeletSettings
 from interlink.kubelet.site import Site
 from interlink.kubelet.sources import KubeSource
@@ -73,15 +76,20 @@ async def _be_active(
         headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
     )
     try:
-        await _run(settings, client, Remote(link, owner, may_act=election.check), election, stopped)
+        server = EitherDialect(
+            Remote(link, owner, may_act=election.check),
+            ExistingServer(link, may_act=election.check),
+            asyncio.get_running_loop().time,
+        )
+        await _run(settings, client, server, election, stopped)
     finally:
         await link.close()
 
 
 async def _run(
-    settings: KubeletSettings, client: KubeClient, remote: Remote, election: Election, stopped: asyncio.Event
+    settings: KubeletSettings, client: KubeClient, server: Server, election: Election, stopped: asyncio.Event
 ) -> None:
-    heart = _Heart(NodeKeeper(client, settings), remote)
+    heart = _Heart(NodeKeeper(client, settings), server)
 
     def surroundings() -> Surroundings:
         return Surroundings(
@@ -96,7 +104,7 @@ async def _run(
 
     loop = PodLoop(
         client,
-        remote,
+        server,
         KubeSource(client),
         surroundings,
         place=Place(host_ip=settings.node_ip, pod_ip=settings.node_ip),
@@ -117,7 +125,7 @@ async def _run(
         await heart.drain(loop.pods, within_s=settings.drain_s)
 
     address = Address(scheme="https", host=settings.listen_host, port=settings.listen_port)
-    app = routes.application(remote, find_pod, problems)
+    app = routes.application(server, find_pod, problems)
     async with hosting.serving(app, address, tls=certificates.server_context(settings)):
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
         await lifecycle.until_stopped(
@@ -136,16 +144,16 @@ async def _run(
 class _Heart:
     """The node's own life: what the site says of itself, told to Kubernetes."""
 
-    def __init__(self, keeper: NodeKeeper, remote: Remote) -> None:
+    def __init__(self, keeper: NodeKeeper, server: Server) -> None:
         self.site = Site()
         self._keeper = keeper
-        self._remote = remote
+        self._server = server
         self._has_lease = False
         self._nonsense: list[str] = []
 
     async def beat(self) -> None:
         try:
-            self.site = site.heard(self.site, await self._remote.ping())
+            self.site = site.heard(self.site, await self._server.ping())
         except SDKError as error:
             self.site = site.silent(self.site, str(error))
         if self.site.nonsense and self.site.nonsense != self._nonsense:

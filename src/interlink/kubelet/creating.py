@@ -13,7 +13,7 @@ from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.publishing import Publisher
 from interlink.kubelet.rejections import Rejections
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.sources import KubeSource
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView
@@ -26,9 +26,9 @@ log = structlog.get_logger(__name__)
 
 class Creator:
     def __init__(
-        self, remote: Remote, source: KubeSource, surroundings: Callable[[], Surroundings], publisher: Publisher
+        self, server: Server, source: KubeSource, surroundings: Callable[[], Surroundings], publisher: Publisher
     ) -> None:
-        self._remote = remote
+        self._server = server
         self._source = source
         self._surroundings = surroundings
         self._publisher = publisher
@@ -56,7 +56,7 @@ class Creator:
             with step("vk.inputs"):
                 request = await resolving.resolve(seen, self._source.since(seen_at), self._surroundings())
             with step("vk.create"):
-                job_id = await self._remote.create(request, seen.pod)
+                job_id = await self._server.create(request, seen.pod)
         except (Rejected, Unsupported) as error:
             self._rejections.note(seen.raw)
             await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)

@@ -3,28 +3,25 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-import msgspec
 import structlog
 
 from interlink.aio.failpoints import step
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import planning
+from interlink.kubelet import planning, views
 from interlink.kubelet.creating import Creator
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.jobs import Jobs
-from interlink.kubelet.planning import Action, Known
+from interlink.kubelet.planning import Action
 from interlink.kubelet.publishing import Publisher
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.sources import KubeSource
 from interlink.kubelet.workqueue import WorkQueue
-from interlink.model import statuses
 from interlink.model.ids import JobID
-from interlink.model.phases import JobView, Place
+from interlink.model.phases import Place
 from interlink.model.pods import Pod, Seen
-from interlink.model.statuses import ContainerStatus
 from interlink.sdk.errors import SDKError
 from interlink.wire.messages import Change
 
@@ -37,7 +34,7 @@ class PodLoop:
     def __init__(
         self,
         client: KubeClient,
-        remote: Remote,
+        server: Server,
         source: KubeSource,
         surroundings: Callable[[], Surroundings],
         *,
@@ -47,10 +44,10 @@ class PodLoop:
         concurrent_creates: int,
     ) -> None:
         self.reflector = Reflector(client, pods_path, pods_params, self._on_pod)
-        self.jobs = Jobs(remote, self._pods, self._on_jobs)
-        self._remote = remote
+        self.jobs = Jobs(server, self._pods, self._on_jobs)
+        self._server = server
         self._publisher = Publisher(client, self.reflector, place)
-        self._creator = Creator(remote, source, surroundings, self._publisher)
+        self._creator = Creator(server, source, surroundings, self._publisher)
         self._seen_at: dict[str, float] = {}
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
@@ -134,7 +131,7 @@ class PodLoop:
     def _plan(self, uid: str, seen: Seen) -> Action:
         return planning.plan(
             seen.pod,
-            _known(self.jobs.changes.get(uid)),
+            views.known(self.jobs.changes.get(uid)),
             is_gone=uid not in self.reflector.pods,
             asked_grace_s=self._asked_grace.get(uid),
         )
@@ -150,46 +147,17 @@ class PodLoop:
 
     async def _ask_delete(self, pod: Pod) -> None:
         with step("vk.delete"):
-            await self._remote.delete(pod)
+            await self._server.delete(pod)
         self._asked_grace[pod.uid] = pod.grace_s
         log.info("pod.deleting", pod=pod.full_name, pod_uid=pod.uid, grace_s=pod.grace_s)
         self._queue.add(pod.uid)
 
     async def _publish(self, pod: Pod, change: Change) -> None:
-        await self._publisher.publish(pod, _view(change), JobID(change.status.job_id) if change.status.job_id else None)
+        await self._publisher.publish(
+            pod, views.view(change), JobID(change.status.job_id) if change.status.job_id else None
+        )
 
     def _forget(self, uid: str) -> None:
         """The pod has left Kubernetes and the server has its tombstone."""
         for table in (self._gone, self._asked_grace, self._seen_at, self.jobs.changes):
             table.pop(uid, None)
-
-
-def _known(change: Change | None) -> Known | None:
-    if change is None:
-        return None
-    return Known(
-        has_job=bool(change.status.job_id),
-        has_ended=change.has_ended,
-        is_deleting=change.is_deleting,
-        is_rejected=change.rejected is not None,
-    )
-
-
-def _view(change: Change) -> JobView:
-    return JobView(
-        containers=_readable(change.status.containers),
-        init_containers=_readable(change.status.init_containers),
-        has_ended=change.has_ended,
-        rejected=change.rejected,
-    )
-
-
-def _readable(raws: Iterable[msgspec.Raw] | None) -> list[ContainerStatus]:
-    """An entry that is no container status says nothing."""
-    found = []
-    for raw in raws or []:
-        try:
-            found.append(statuses.read(raw))
-        except msgspec.MsgspecError as error:
-            log.warning("status.unreadable", error=str(error))
-    return found

@@ -6,7 +6,7 @@ import structlog
 from aiohttp import web
 
 from interlink.aio import clock
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.model.pods import Pod
 from interlink.sdk import hosting
 from interlink.sdk.errors import NotFound, SDKError
@@ -18,16 +18,16 @@ log = structlog.get_logger(__name__)
 FindPod = Callable[[str, str], Pod | None]
 
 
-def application(remote: Remote, find_pod: FindPod, readiness: hosting.Readiness) -> web.Application:
-    routes = _Routes(remote, find_pod)
+def application(server: Server, find_pod: FindPod, readiness: hosting.Readiness) -> web.Application:
+    routes = _Routes(server, find_pod)
     return hosting.application(
         [web.get("/containerLogs/{namespace}/{pod}/{container}", routes.logs)], readiness=readiness
     )
 
 
 class _Routes:
-    def __init__(self, remote: Remote, find_pod: FindPod) -> None:
-        self._remote = remote
+    def __init__(self, server: Server, find_pod: FindPod) -> None:
+        self._server = server
         self._find_pod = find_pod
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
@@ -43,7 +43,7 @@ class _Routes:
             options=log_options(request),
         )
         try:
-            async with self._remote.logs(question) as chunks:
+            async with self._server.logs(question) as chunks:
                 return await stream(request, chunks)
         except NotFound as error:
             raise web.HTTPBadRequest(text=str(error)) from error
