@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from interlink.aio.failpoints import step
-from interlink.kubelet import admission
+from interlink.kubelet import admission, metrics
 from interlink.kubelet.admission import Objection, Verdict
 from interlink.kubelet.errors import MissingInput, Unsupported, Waits
 from interlink.kubelet.inputs import resolving
@@ -68,6 +68,7 @@ class Creator:
             await self._wait(seen.pod, "SiteUnreachable", error)
         else:
             await self._accepted(seen, job_id)
+            metrics.CREATE.observe(asyncio.get_running_loop().time() - seen_at)
 
     async def _accepted(self, seen: Seen, job_id: JobID) -> None:
         log.info("pod.created", pod=seen.pod.full_name, pod_uid=seen.pod.uid, job_id=job_id)

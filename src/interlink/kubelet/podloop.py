@@ -1,6 +1,7 @@
 """For each pod: look, plan, act. The plan is pure; what it needs is what Kubernetes and the server last said."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable
 
 import structlog
@@ -9,7 +10,7 @@ from interlink.aio.failpoints import step
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import planning, views
+from interlink.kubelet import metrics, planning, views
 from interlink.kubelet.creating import Creator
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
@@ -49,10 +50,23 @@ class PodLoop:
         self._publisher = Publisher(client, self.reflector, place)
         self._creator = Creator(server, source, surroundings, self._publisher)
         self._seen_at: dict[str, float] = {}
+        self._told_at: dict[str, float] = {}
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
         self._creates = WorkQueue(self._create, self._on_failure, workers=concurrent_creates, order=self._age)
+        self._show()
+
+    def _show(self) -> None:
+        """Gauges, read when somebody looks at them."""
+        for phase in metrics.PHASES:
+            metrics.PODS.labels(phase).set_function(functools.partial(self._count, phase))
+        for name, queue in (("pods", self._queue), ("creates", self._creates)):
+            metrics.QUEUE.labels(name).set_function(functools.partial(getattr, queue, "length"))
+            metrics.RETRIES.labels(name).set_function(functools.partial(getattr, queue, "failing"))
+
+    def _count(self, phase: str) -> float:
+        return sum(seen.pod.status.phase == phase for seen in self.reflector.pods.values())
 
     async def run(self) -> None:
         """Work on pods from the first complete list; nothing is created before the server knows all of ours."""
@@ -85,7 +99,9 @@ class PodLoop:
         self._queue.add(seen.pod.uid)
 
     def _on_jobs(self, uids: Iterable[str]) -> None:
+        now = asyncio.get_running_loop().time()
         for uid in uids:
+            self._told_at.setdefault(uid, now)
             self._queue.add(uid)
 
     def _on_failure(self, uid: str, error: Exception) -> None:
@@ -109,6 +125,8 @@ class PodLoop:
             await self._act(self._plan(uid, seen), seen, change)
         except NotFound:
             log.info("pod.vanished", pod=seen.pod.full_name, pod_uid=uid)
+        if (told_at := self._told_at.pop(uid, None)) is not None:
+            metrics.STATUS_LAG.observe(asyncio.get_running_loop().time() - told_at)
         if present is None:
             self._forget(uid)
 
@@ -159,5 +177,5 @@ class PodLoop:
 
     def _forget(self, uid: str) -> None:
         """The pod has left Kubernetes and the server has its tombstone."""
-        for table in (self._gone, self._asked_grace, self._seen_at, self.jobs.changes):
+        for table in (self._gone, self._asked_grace, self._seen_at, self._told_at, self.jobs.changes):
             table.pop(uid, None)
