@@ -8,11 +8,11 @@ import structlog
 from interlink.aio.backoff import Backoff
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
+from interlink.apps.endpoint import Endpoint
 from interlink.kube import credentials, paths
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
-from interlink.kubelet import certificates, nodes
-from interlink.kubelet.endpoint import routes
+from interlink.kubelet import nodes
 from interlink.kubelet.nodes import NodeKeeper, Site
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
@@ -21,9 +21,6 @@ from interlink.kubelet.sources import KubeSource
 from interlink.model import ids
 from interlink.model.errors import ConfigurationError
 from interlink.model.phases import Place
-from interlink.model.pods import Pod
-from interlink.sdk import hosting
-from interlink.sdk.addresses import Address
 from interlink.sdk.errors import SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import messages
@@ -43,6 +40,7 @@ async def run(settings: KubeletSettings) -> None:
         link = Link(
             settings.server,
             peer="interLink server",
+            tls=settings.server_tls,
             token_file=settings.token_file,
             headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
         )
@@ -64,21 +62,17 @@ async def _run(settings: KubeletSettings, client: KubeClient, remote: Remote) ->
     )
     heart = _Heart(NodeKeeper(client, settings), remote)
 
-    def find_pod(namespace: str, name: str) -> Pod | None:
-        found = (s.pod for s in loop.pods() if s.pod.metadata.name == name and s.pod.metadata.namespace == namespace)
-        return next(found, None)
-
     def problems() -> list[str]:
         waiting = [] if loop.reflector.synced.is_set() else ["the pod list has not been read yet"]
         return waiting + ([heart.site.trouble] if heart.site.trouble else [])
 
-    address = Address(scheme="https", host=settings.listen_host, port=settings.listen_port)
-    app = routes.application(remote, find_pod, problems)
-    async with hosting.serving(app, address, tls=certificates.server_context(settings)):
+    endpoint = Endpoint(settings, client, remote, loop.pods, problems)
+    async with endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
         await lifecycle.until_stopped(
             loop.reflector.run(),
             loop.run(),
+            *endpoint.loops(),
             run_repeatedly("jobs", loop.follow_jobs, on_failure=lifecycle.log_trouble),
             run_repeatedly("announce", loop.jobs.announce, on_failure=lifecycle.log_trouble, pause_s=_ANNOUNCE_S),
             run_repeatedly("node", heart.beat, on_failure=lifecycle.log_trouble, pause_s=_PING_S),
