@@ -1,10 +1,12 @@
 """The virtual kubelet, put together: Kubernetes on one side, the interLink server on the other."""
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import structlog
 
+from interlink.aio import identity
 from interlink.aio.backoff import Backoff
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
@@ -12,45 +14,72 @@ from interlink.apps.endpoint import Endpoint
 from interlink.kube import credentials, paths
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
-from interlink.kubelet import nodes
-from interlink.kubelet.nodes import NodeKeeper, Site
+from interlink.kube.leases import Election
+from interlink.kubelet import nodekeeping, site
+from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
 from interlink.kubelet.settings import KubeletSettings
+from interlink.kubelet.site import Site
 from interlink.kubelet.sources import KubeSource
 from interlink.model import ids
 from interlink.model.errors import ConfigurationError
+from interlink.model.ids import Owner
 from interlink.model.phases import Place
+from interlink.model.pods import Seen
+from interlink.sdk import hosting
 from interlink.sdk.errors import SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import messages
-from interlink.wire.messages import PingAnswer
 
 log = structlog.get_logger(__name__)
 
 _ANNOUNCE_S = 60.0
 _PING_S = 10.0
+_DRAIN_POLL_S = 1.0
 _CREATE_HOLD_S = 5
 
 
 async def run(settings: KubeletSettings) -> None:
-    """Be the node until SIGTERM or SIGINT. Raises ConfigurationError."""
+    """Be the node until SIGTERM or SIGINT, as soon as no other instance is. Raises ConfigurationError, and
+    Superseded when another instance has taken over."""
+    stopped = hosting.stop_signal()
     async with KubeClient(credentials.load(settings.kubeconfig)) as client:
-        owner = ids.owner(await _cluster_id(client, settings), settings.node_name)
-        link = Link(
-            settings.server,
-            peer="interLink server",
-            tls=settings.server_tls,
-            token_file=settings.token_file,
-            headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
-        )
+        election = Election(client, paths.NODE_LEASES, f"interlink-{settings.node_name}", me=identity.of_this_process())
         try:
-            await _run(settings, client, Remote(link, owner))
+            owner = await lifecycle.unless_stopped(_elected(settings, client, election), stopped)
+            if owner is not None:
+                await _be_active(settings, client.guarded(election.check), owner, election, stopped)
         finally:
-            await link.close()
+            await election.release()
 
 
-async def _run(settings: KubeletSettings, client: KubeClient, remote: Remote) -> None:
+async def _elected(settings: KubeletSettings, client: KubeClient, election: Election) -> Owner:
+    """Who we are, once we may act."""
+    owner = ids.owner(await _cluster_id(client, settings), settings.node_name)
+    await election.acquire()
+    return owner
+
+
+async def _be_active(
+    settings: KubeletSettings, client: KubeClient, owner: Owner, election: Election, stopped: asyncio.Event
+) -> None:
+    link = Link(
+        settings.server,
+        peer="interLink server",
+        tls=settings.server_tls,
+        token_file=settings.token_file,
+        headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
+    )
+    try:
+        await _run(settings, client, Remote(link, owner, may_act=election.check), election, stopped)
+    finally:
+        await link.close()
+
+
+async def _run(
+    settings: KubeletSettings, client: KubeClient, remote: Remote, election: Election, stopped: asyncio.Event
+) -> None:
     loop = PodLoop(
         client,
         remote,
@@ -66,17 +95,23 @@ async def _run(settings: KubeletSettings, client: KubeClient, remote: Remote) ->
         waiting = [] if loop.reflector.synced.is_set() else ["the pod list has not been read yet"]
         return waiting + ([heart.site.trouble] if heart.site.trouble else [])
 
+    async def drain() -> None:
+        await heart.drain(loop.pods, within_s=settings.drain_s)
+
     endpoint = Endpoint(settings, client, remote, loop.pods, problems)
     async with endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
         await lifecycle.until_stopped(
+            election.hold(),
             loop.reflector.run(),
             loop.run(),
             *endpoint.loops(),
             run_repeatedly("jobs", loop.follow_jobs, on_failure=lifecycle.log_trouble),
             run_repeatedly("announce", loop.jobs.announce, on_failure=lifecycle.log_trouble, pause_s=_ANNOUNCE_S),
             run_repeatedly("node", heart.beat, on_failure=lifecycle.log_trouble, pause_s=_PING_S),
-            run_repeatedly("lease", heart.renew, on_failure=lifecycle.log_trouble, pause_s=nodes.LEASE_RENEWAL_S),
+            run_repeatedly("lease", heart.renew, on_failure=lifecycle.log_trouble, pause_s=nodekeeping.LEASE_RENEWAL_S),
+            stopped=stopped,
+            before_end=drain if settings.drain_s else None,
         )
 
 
@@ -88,12 +123,16 @@ class _Heart:
         self._keeper = keeper
         self._remote = remote
         self._has_lease = False
+        self._nonsense: list[str] = []
 
     async def beat(self) -> None:
         try:
-            self.site = Site(resources=_resources(await self._remote.ping()))
+            self.site = site.heard(self.site, await self._remote.ping())
         except SDKError as error:
-            self.site = msgspec.structs.replace(self.site, trouble=str(error))
+            self.site = site.silent(self.site, str(error))
+        if self.site.nonsense and self.site.nonsense != self._nonsense:
+            log.warning("site.nonsense", ignored=self.site.nonsense)
+        self._nonsense = self.site.nonsense
         await self._keeper.report(self.site)
         if not self._has_lease:
             await self.renew()
@@ -102,15 +141,17 @@ class _Heart:
     async def renew(self) -> None:
         await self._keeper.renew_lease()
 
-
-def _resources(answer: PingAnswer) -> dict[str, str]:
-    """What the plugin offers, by resource name; nothing it does not mention."""
-    offered = answer.resources
-    if offered is None:
-        return {}
-    named = {"cpu": offered.cpu, "memory": offered.memory, "pods": offered.pods}
-    accelerators = {item.resource_type: item.available for item in offered.accelerators or []}
-    return {name: amount for name, amount in named.items() if amount} | accelerators
+    async def drain(self, pods: Callable[[], list[Seen]], *, within_s: float) -> None:
+        """Let nothing new be scheduled, and wait until no pod is live."""
+        self._keeper.is_draining = True
+        try:
+            await self.beat()
+            async with asyncio.timeout(within_s):
+                while live := [seen for seen in pods() if not seen.pod.is_terminal]:
+                    log.info("node.draining", pods=len(live))
+                    await asyncio.sleep(_DRAIN_POLL_S)
+        except (TimeoutError, KubeError) as error:
+            log.warning("node.not-drained", error=str(error) or "DrainSeconds are over")
 
 
 class _Meta(msgspec.Struct):

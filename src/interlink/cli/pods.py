@@ -47,7 +47,7 @@ class Target:
         address = addresses.parse(self.server, None, key="--server")
         link = Link(address, peer="interLink server", headers={messages.CLUSTER_HEADER: self.owner.cluster})
         try:
-            yield Remote(link, self.owner)
+            yield Remote(link, self.owner, may_act=lambda: None)
         finally:
             await link.close()
 

@@ -10,6 +10,7 @@ import click
 import structlog
 
 from interlink.aio import failpoints
+from interlink.kube.errors import Superseded
 from interlink.model.errors import ModelError
 from interlink.observe import logging, tracing
 
@@ -57,6 +58,8 @@ def run(
         asyncio.run(program(settings))
     except ModelError as error:
         raise Mistake(str(error)) from error
+    except Superseded as error:
+        raise click.ClickException(str(error)) from error
 
 
 def read(config: Path | None) -> str:

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import copy
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 
 import aiohttp
@@ -31,6 +32,7 @@ class KubeClient:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
+        self._may_write: Callable[[], None] = lambda: None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=credentials.tls or False, limit=64),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
@@ -43,6 +45,12 @@ class KubeClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._session.close()
+
+    def guarded(self, may_write: Callable[[], None]) -> "KubeClient":
+        """The same connections, but before each write `may_write` is called and may raise to forbid it."""
+        guarded = copy.copy(self)
+        guarded._may_write = may_write
+        return guarded
 
     async def get(self, path: str, **params: str) -> bytes:
         return await self._call("get", "GET", path, params=params)
@@ -75,6 +83,8 @@ class KubeClient:
     ) -> bytes:
         try:
             headers = {"Content-Type": content_type, **await self._credentials.headers()}
+            if method != "GET":
+                self._may_write()
             async with (
                 asyncio.timeout(_TIMEOUT_S),
                 self._session.request(

@@ -1,47 +1,45 @@
-"""The node object: what it says (pure), and keeping it said.
+"""What the node object says; pure.
 
 The node stays Ready and its Lease renewed while the site cannot be reached: pods keep their states and nobody evicts
-them. The trouble shows as condition `InterlinkConnectivity`.
+them. The trouble shows as condition `InterlinkConnectivity` and as a taint that lets nothing new be scheduled.
 """
 
 import platform
-import time
 from datetime import datetime
 from typing import Any
 
 import msgspec
-import structlog
 
 import interlink
 from interlink.aio import clock
-from interlink.kube import paths
-from interlink.kube.client import KubeClient
-from interlink.kube.errors import Conflict, NotFound
 from interlink.kubelet.settings import KubeletSettings
+from interlink.kubelet.site import Site
+from interlink.wire.messages import Taint
 
-log = structlog.get_logger(__name__)
-
-LEASE_DURATION_S = 40
-LEASE_RENEWAL_S = 10.0
-STATUS_S = 10.0
-_REPORT_S = 300.0
 _CONNECTIVITY = "InterlinkConnectivity"
 
 
-class Site(msgspec.Struct, frozen=True):
-    """What is known of the site: `trouble` empty when it answers, `resources` what it offers."""
+AWAY = Taint(key="virtual-node.interlink/site-away", value="true", effect="NoSchedule")
+DRAINING = Taint(key="virtual-node.interlink/draining", value="true", effect="NoSchedule")
+_OWN_TAINT = Taint(key="virtual-node.interlink/no-schedule", value="true", effect="NoSchedule")
+_OWN_TAINTS_ANNOTATION = "interlink.eu/own-taints"
 
-    trouble: str = ""
-    resources: dict[str, str] = {}
 
-
-def node_object(settings: KubeletSettings) -> dict[str, Any]:
+def node_object(settings: KubeletSettings, site: Site) -> dict[str, Any]:
     """The node as it is registered; labels and taint as existing installations know them."""
+    taints = _taints(settings, site, is_draining=False)
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": settings.node_name, "labels": _labels(settings)},
-        "spec": {"providerID": f"external:///{settings.node_name}", "taints": _taints(settings)},
+        "metadata": {
+            "name": settings.node_name,
+            "labels": _labels(settings),
+            "annotations": {_OWN_TAINTS_ANNOTATION: _marks(taints)},
+        },
+        "spec": {
+            "providerID": f"external:///{settings.node_name}",
+            "taints": [msgspec.to_builtins(taint) for taint in taints],
+        },
     }
 
 
@@ -59,9 +57,49 @@ def _labels(settings: KubeletSettings) -> dict[str, str]:
     }
 
 
-def _taints(settings: KubeletSettings) -> list[dict[str, str]]:
-    own = {"key": "virtual-node.interlink/no-schedule", "value": "true", "effect": "NoSchedule"}
-    return [own, *({"key": t.key, "value": t.value, "effect": t.effect} for t in settings.taints)]
+def _taints(settings: KubeletSettings, site: Site, *, is_draining: bool) -> list[Taint]:
+    wanted = [_OWN_TAINT, *settings.taints, *site.taints]
+    wanted += [AWAY] if site.trouble else []
+    wanted += [DRAINING] if is_draining else []
+    return list({(taint.key, taint.effect): taint for taint in wanted}.values())
+
+
+def _marks(taints: list[Taint]) -> str:
+    """What tells our taints from those of others after a restart."""
+    return ",".join(sorted(f"{taint.key}:{taint.effect}" for taint in taints))
+
+
+def node_patch(settings: KubeletSettings, site: Site, node: dict[str, Any], *, is_draining: bool) -> bytes | None:
+    """A merge patch that gives the node our labels and taints and leaves those of others; None when it has them.
+
+    The list of taints can only be written whole, so the patch holds for this version of the node and no other.
+    """
+    metadata, spec = node["metadata"], node.get("spec") or {}
+    wanted = _taints(settings, site, is_draining=is_draining)
+    present = [msgspec.convert(taint, Taint) for taint in spec.get("taints") or []]
+    marks = ((metadata.get("annotations") or {}).get(_OWN_TAINTS_ANNOTATION) or "").split(",")
+    ours = {*marks, *_marks(wanted).split(",")}
+    foreign = [raw for raw, t in zip(spec.get("taints") or [], present, strict=True) if _marks([t]) not in ours]
+    missing_labels = {
+        name: value for name, value in _labels(settings).items() if (metadata.get("labels") or {}).get(name) != value
+    }
+    kept = [taint for taint in present if _marks([taint]) in ours]
+    if not missing_labels and sorted(kept, key=_key) == sorted(wanted, key=_key):
+        return None
+    return msgspec.json.encode(
+        {
+            "metadata": {
+                "resourceVersion": metadata.get("resourceVersion"),
+                "labels": missing_labels,
+                "annotations": {_OWN_TAINTS_ANNOTATION: _marks(wanted)},
+            },
+            "spec": {"taints": [*foreign, *(msgspec.to_builtins(taint) for taint in wanted)]},
+        }
+    )
+
+
+def _key(taint: Taint) -> tuple[str, str, str]:
+    return taint.key, taint.effect, taint.value
 
 
 def _architecture() -> str:
@@ -70,7 +108,7 @@ def _architecture() -> str:
 
 def node_status(settings: KubeletSettings, site: Site, present: dict[str, Any], now: datetime) -> dict[str, Any]:
     """The status that the node should have; transition times move only when a condition flips."""
-    capacity = {**settings.resources, **site.resources}
+    capacity = _capacity(settings, site, present.get("capacity") or {})
     return {
         "addresses": [
             {"type": "InternalIP", "address": settings.node_ip},
@@ -82,6 +120,13 @@ def node_status(settings: KubeletSettings, site: Site, present: dict[str, Any], 
         "nodeInfo": _node_info(),
         "conditions": _conditions(site, present.get("conditions") or [], now),
     }
+
+
+def _capacity(settings: KubeletSettings, site: Site, present: dict[str, str]) -> dict[str, str]:
+    """What the site offers wins. Before it has spoken to this process, what Kubernetes knows from earlier stays; what
+    is no longer offered is zero, because a patch cannot leave it out."""
+    wanted = {**settings.resources, **({} if site.has_spoken else present), **site.resources}
+    return {**{name: "0" for name in present if "/" in name}, **wanted}
 
 
 def _node_info() -> dict[str, str]:
@@ -130,67 +175,7 @@ def _condition(
     }
 
 
-class NodeKeeper:
-    """Registers the node, again when it was deleted; reports its status when it changed and every five minutes."""
-
-    def __init__(self, client: KubeClient, settings: KubeletSettings) -> None:
-        self._client = client
-        self._settings = settings
-        self._reported: dict[str, Any] = {}
-        self._reported_at = 0.0
-        self._uid = ""
-
-    async def report(self, site: Site) -> None:
-        """One round. Raises KubeError; repeat it."""
-        node = await self._node()
-        self._uid = node["metadata"]["uid"]
-        status = node_status(self._settings, site, node.get("status") or {}, clock.now())
-        is_due = time.monotonic() - self._reported_at > _REPORT_S
-        if not is_due and _without_heartbeats(status) == _without_heartbeats(self._reported):
-            return
-        path = paths.node_status(self._settings.node_name)
-        await self._client.patch(path, msgspec.json.encode({"status": status}))
-        self._reported, self._reported_at = status, time.monotonic()
-
-    async def _node(self) -> dict[str, Any]:
-        try:
-            answer = await self._client.get(paths.node(self._settings.node_name))
-        except NotFound:
-            self._reported = {}
-            body = msgspec.json.encode(node_object(self._settings))
-            answer = await self._client.create(paths.NODES, body)
-            log.info("node.registered", node=self._settings.node_name)
-        document: dict[str, Any] = msgspec.json.decode(answer)
-        return document
-
-    async def renew_lease(self) -> None:
-        """One heartbeat. Raises KubeError; repeat it."""
-        if not self._uid:
-            return
-        body = msgspec.json.encode(self._lease())
-        try:
-            await self._client.patch(paths.node_lease(self._settings.node_name), body)
-        except NotFound:
-            try:
-                await self._client.create(paths.NODE_LEASES, body)
-            except Conflict:
-                log.info("lease.created-by-another", node=self._settings.node_name)
-
-    def _lease(self) -> dict[str, Any]:
-        name = self._settings.node_name
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._uid}
-        return {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]},
-            "spec": {
-                "holderIdentity": name,
-                "leaseDurationSeconds": LEASE_DURATION_S,
-                "renewTime": clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            },
-        }
-
-
-def _without_heartbeats(status: dict[str, Any]) -> dict[str, Any]:
+def without_heartbeats(status: dict[str, Any]) -> dict[str, Any]:
+    """What of a status is worth reporting before its time."""
     conditions = [{k: v for k, v in c.items() if k != "lastHeartbeatTime"} for c in status.get("conditions", [])]
     return {**status, "conditions": conditions}

@@ -58,7 +58,7 @@ class PodLoop:
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
-        self._creates = WorkQueue(self._create, self._on_failure, workers=concurrent_creates)
+        self._creates = WorkQueue(self._create, self._on_failure, workers=concurrent_creates, order=self._age)
 
     async def run(self) -> None:
         """Work on pods from the first complete list; nothing is created before the server knows all of ours."""
@@ -74,6 +74,12 @@ class PodLoop:
 
     def pods(self) -> list[Seen]:
         return list(self.reflector.pods.values())
+
+    def _age(self, uid: str) -> float:
+        """Oldest first."""
+        seen = self.reflector.pods.get(uid)
+        created = seen.pod.metadata.creation_timestamp if seen else None
+        return created.timestamp() if created else 0.0
 
     def _pods(self) -> Iterable[Pod]:
         return [seen.pod for seen in self.reflector.pods.values()]

@@ -2,12 +2,12 @@
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
 from interlink.model.ids import JobID, Owner
 from interlink.model.pods import Pod, skeleton
-from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S, read_ping
+from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
 from interlink.sdk.errors import OutcomeUnknown
 from interlink.sdk.transport import Link
 from interlink.wire import codec, messages
@@ -19,7 +19,6 @@ from interlink.wire.messages import (
     CreateAnswer,
     KnownPod,
     LogRequest,
-    PingAnswer,
     PodCreateRequest,
 )
 
@@ -27,15 +26,20 @@ M = TypeVar("M")
 
 
 class Remote:
-    """Errors are those of `interlink.sdk.errors`; every call is bounded in time."""
+    """Errors are those of `interlink.sdk.errors`; every call is bounded in time.
 
-    def __init__(self, link: Link, owner: Owner) -> None:
+    Before each call that changes something `may_act` is called and may raise to forbid it.
+    """
+
+    def __init__(self, link: Link, owner: Owner, *, may_act: Callable[[], None]) -> None:
         self._link = link
         self._owner = owner
+        self._may_act = may_act
         self._numbers = itertools.count(1)
 
     async def create(self, request: PodCreateRequest, pod: Pod) -> JobID:
         """Idempotent: repeat it until the answer is definitive."""
+        self._may_act()
         body = await self._call("POST", "/create", codec.encode(request), "CreatePod", timeout_s=CREATE_TIMEOUT_S + 10)
         answer = _read(body, CreateAnswer)
         if answer.pod_uid not in ("", pod.uid) or not answer.job_id:
@@ -44,6 +48,7 @@ class Remote:
 
     async def delete(self, pod: Pod) -> None:
         """Idempotent. Returns when the deletion is durable at the server; the job may still be ending."""
+        self._may_act()
         await self._call("DELETE", "/delete", codec.encode(pod), "DeletePod")
 
     async def announce(self, pods: Sequence[Pod], *, epoch: str, revision: int) -> AnnouncementAnswer:
@@ -51,6 +56,7 @@ class Remote:
 
         The server adopts those that it does not know, and deletes what we had been told and is not in the list.
         """
+        self._may_act()
         known = [KnownPod(pod=skeleton(pod), job_id=pod.job_id) for pod in pods]
         message = Announcement(owner=self._owner, pods=known, epoch=epoch, revision=revision)
         return _read(
@@ -70,8 +76,9 @@ class Remote:
         async with self._link.stream("GET", "/getLogs", codec.encode(request), session=self._session("GetLogs")) as log:
             yield log
 
-    async def ping(self) -> PingAnswer:
-        return read_ping(await self._call("POST", "/pinglink", None, "PingInterLink"))
+    async def ping(self) -> bytes:
+        """The plugin's own answer, as it came."""
+        return await self._call("POST", "/pinglink", None, "PingInterLink")
 
     async def _call(
         self, method: str, path: str, body: bytes | None, what: str, *, timeout_s: float = CALL_TIMEOUT_S

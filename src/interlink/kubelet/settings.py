@@ -1,5 +1,6 @@
 """The virtual kubelet's configuration file and environment, with the keys of the existing one."""
 
+import re
 import ssl
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -8,11 +9,14 @@ from typing import Literal
 
 import msgspec
 
-from interlink.model import configuration
-from interlink.model.errors import ConfigurationError
+from interlink.model import configuration, quantities
+from interlink.model.errors import ConfigurationError, InvalidQuantity
 from interlink.sdk import addresses, tls
 from interlink.sdk.addresses import Address
 from interlink.sdk.tls import TLSFile
+from interlink.wire.messages import Taint
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class AcceleratorSetting(msgspec.Struct, frozen=True, rename="pascal"):
@@ -25,6 +29,7 @@ class ResourcesSetting(msgspec.Struct, frozen=True, rename="pascal"):
     cpu: str | int = msgspec.field(name="CPU", default="100")
     memory: str | int = "3000G"
     pods: str | int = "10000"
+    ephemeral_storage: str | int = "1000G"
     accelerators: list[AcceleratorSetting] | None = None
 
 
@@ -59,15 +64,16 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     Resources.CPU: cores, as a Kubernetes quantity.
     Resources.Memory: as a Kubernetes quantity.
     Resources.Pods: how many pods.
+    Resources.EphemeralStorage: as a Kubernetes quantity.
     Resources.Accelerators: further resources, as GPUs.
     Resources.Accelerators[].ResourceType: the name of the resource, as nvidia.com/gpu.
-    Resources.Accelerators[].Model: accepted and not used.
+    Resources.Accelerators[].Model: shown as a label of the node: nvidia-gpu-type=A100.
     Resources.Accelerators[].Available: how many, as a Kubernetes quantity.
     NodeLabels: labels of the node beside its own, each key=value.
     NodeTaints: taints of the node beside its own.
     NodeTaints[].Key: the taint's key.
     NodeTaints[].Value: the taint's value.
-    NodeTaints[].Effect: NoSchedule, PreferNoSchedule or NoExecute.
+    NodeTaints[].Effect: NoSchedule, PreferNoSchedule or NoExecute; anything else is NoSchedule.
     KubeletCertFile: the certificate that the node's HTTPS endpoint shows; read anew when it changes.
     KubeletKeyFile: the key of that certificate.
     DisableCSR: without KubeletCertFile the certificate is asked of the cluster, by a CertificateSigningRequest that
@@ -83,6 +89,8 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     ClusterID: the cluster's name at the server and in the names of jobs; without one it is taken from the UID of the
         namespace kube-system. Do not change it while pods run.
     ConcurrentCreates: how many creates may be under way at the same time.
+    DrainSeconds: at SIGTERM the node takes no new pods, and the program stays until its pods have ended, but no longer
+        than this; 0 stops at once, and the jobs go on.
     VerboseLogging: log at level debug.
     ErrorsOnlyLogging: log errors only; VerboseLogging wins.
     CONFIGPATH: the configuration file, when --config is not given.
@@ -111,6 +119,7 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
     cluster_id: str = msgspec.field(name="ClusterID", default="")
     concurrent_creates: int = 32
+    drain_seconds: float = 0.0
     verbose_logging: bool = False
     errors_only_logging: bool = False
 
@@ -137,8 +146,9 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     cluster_id: str
     resources: dict[str, str]
     labels: dict[str, str]
-    taints: list[TaintSetting]
+    taints: list[Taint]
     concurrent_creates: int
+    drain_s: float
     log_level: str
     unknown_keys: list[str]
 
@@ -152,6 +162,8 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         raise ConfigurationError(f"{source}: InterlinkURL: missing; set it to unix:///path or http://host")
     if file.concurrent_creates < 1:
         raise ConfigurationError(f"{source}: ConcurrentCreates: must be at least 1")
+    if not file.drain_seconds >= 0:
+        raise ConfigurationError(f"{source}: DrainSeconds: must not be negative, as {file.drain_seconds} is")
     kubeconfig = environment.get("KUBECONFIG")
     server = addresses.parse(file.interlink_url, file.interlink_port, key=f"{source}: InterlinkURL")
     return KubeletSettings(
@@ -168,10 +180,11 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         is_authenticating=file.kubelet_authentication == "webhook",
         client_authority=Path(file.kubelet_client_ca_file) if file.kubelet_client_ca_file else None,
         cluster_id=file.cluster_id,
-        resources=_resources(file.resources),
-        labels=_labels(file.node_labels or [], source),
-        taints=file.node_taints or [],
+        resources=_resources(file.resources, source),
+        labels=_models(file.resources) | _labels(file.node_labels or [], source),
+        taints=[_taint(item) for item in file.node_taints or []],
         concurrent_creates=file.concurrent_creates,
+        drain_s=file.drain_seconds,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
@@ -213,9 +226,42 @@ def _server_tls(server: Address, file: KubeletFile, source: str) -> ssl.SSLConte
     return context
 
 
-def _resources(setting: ResourcesSetting) -> dict[str, str]:
-    accelerators = {item.resource_type: str(item.available) for item in setting.accelerators or []}
-    return {"cpu": str(setting.cpu), "memory": str(setting.memory), "pods": str(setting.pods)} | accelerators
+def _resources(setting: ResourcesSetting, source: str) -> dict[str, str]:
+    named = {
+        "cpu": ("CPU", setting.cpu),
+        "memory": ("Memory", setting.memory),
+        "pods": ("Pods", setting.pods),
+        "ephemeral-storage": ("EphemeralStorage", setting.ephemeral_storage),
+    }
+    found = {name: _quantity(amount, f"{source}: Resources.{key}") for name, (key, amount) in named.items()}
+    for number, item in enumerate(setting.accelerators or []):
+        found[item.resource_type] = _quantity(item.available, f"{source}: Resources.Accelerators[{number}].Available")
+    return found
+
+
+def _quantity(amount: str | int, key: str) -> str:
+    try:
+        if quantities.parse(amount) < 0:
+            raise ConfigurationError(f"{key}: must not be negative, as {amount!r} is")
+    except InvalidQuantity as error:
+        raise ConfigurationError(f"{key}: {error}") from error
+    return str(amount)
+
+
+def _models(setting: ResourcesSetting) -> dict[str, str]:
+    """nvidia.com/gpu of model A100 is nvidia-gpu-type=A100, as existing installations select by it."""
+    return dict(_model(item) for item in setting.accelerators or [] if item.model and "/" in item.resource_type)
+
+
+def _model(item: AcceleratorSetting) -> tuple[str, str]:
+    domain, _, kind = item.resource_type.rpartition("/")
+    value = re.sub(r"[^A-Za-z0-9_.-]+", "-", item.model)[:63].strip("-_.")
+    return f"{domain.partition('.')[0]}-{kind}-type", value
+
+
+def _taint(setting: TaintSetting) -> Taint:
+    effect = setting.effect if setting.effect in _EFFECTS else "NoSchedule"
+    return Taint(key=setting.key, value=setting.value, effect=effect)
 
 
 def _labels(pairs: list[str], source: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from interlink.model.pods import Pod
 from interlink.sdk.errors import OutcomeUnknown
 from interlink.sdk.transport import Link
 from interlink.wire import codec, messages
-from interlink.wire.messages import CreateAnswer, Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
+from interlink.wire.messages import CreateAnswer, Job, JobStatus, LogRequest, RetrievedPodData
 
 CREATE_TIMEOUT_S = 120.0
 CALL_TIMEOUT_S = 30.0
@@ -67,10 +67,3 @@ class PluginClient:
             return codec.decode_list(body, Job)
         except codec.InvalidMessage as error:
             raise OutcomeUnknown(f"the plugin's answer to {messages.JOBS} cannot be read: {error}") from error
-
-
-def read_ping(body: bytes) -> PingAnswer:
-    """What a ping says; older plugins answer a list or text, which only proves that they are there."""
-    with contextlib.suppress(codec.InvalidMessage):
-        return codec.decode(body, PingAnswer)
-    return PingAnswer()

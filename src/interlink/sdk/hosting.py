@@ -194,11 +194,15 @@ def _remove_stale(path: Path) -> None:
             raise ConfigurationError(f"another process listens on unix://{path}; stop it or choose another socket")
 
 
-async def until_stopped() -> None:
-    """Return at SIGTERM or SIGINT."""
+def stop_signal() -> asyncio.Event:
+    """Set at SIGTERM or SIGINT, from now on."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    await stopped.wait()
+        loop.add_signal_handler(number, _stop, stopped)
+    return stopped
+
+
+def _stop(stopped: asyncio.Event) -> None:
     log.info("process.stopping")
+    stopped.set()

@@ -192,20 +192,25 @@ class Programs:
         }
         return self._file("server.yaml", **(keys | self._server_keys))
 
-    def _kubelet(self, cluster: Cluster) -> Program:
+    def second_kubelet(self, cluster: Cluster) -> Program:
+        """Another instance for the same node, which is not started yet."""
+        return self._kubelet(cluster, name="second-virtual-kubelet", port=ports.free())
+
+    def _kubelet(self, cluster: Cluster, *, name: str = "virtual-kubelet", port: int = 0) -> Program:
+        port = port or self.kubelet_port
         keys: dict[str, object] = {"InterlinkURL": "http://127.0.0.1", "InterlinkPort": self.server_port}
-        config = self._file("virtual-kubelet.yaml", **(keys | self._certificate(cluster) | self._kubelet_keys))
+        config = self._file(f"{name}.yaml", **(keys | self._certificate(cluster) | self._kubelet_keys))
         environment = {
             "KUBECONFIG": str(self._kubeconfig or cluster.kubeconfig),
             "KUBELET_URL": "127.0.0.1",
-            "KUBELET_PORT": str(self.kubelet_port),
+            "KUBELET_PORT": str(port),
             "POD_IP": "127.0.0.1",
         }
         return Program(
             ["virtual-kubelet", "--node-name", self.node_name, "--config", str(config)],
-            log=self.folder / "virtual-kubelet.log",
+            log=self.folder / f"{name}.log",
             environ={**_bare_environment(), **environment},
-            answers=lambda: _answers(self.kubelet_port, tls=_unverified()),
+            answers=lambda: _answers(port, tls=_unverified()),
             is_detached=self._is_detached,
         )
 

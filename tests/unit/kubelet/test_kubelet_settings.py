@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from interlink.kubelet import settings
-from interlink.kubelet.settings import KubeletSettings, TaintSetting
+from interlink.kubelet.settings import KubeletSettings
 from interlink.model.errors import ConfigurationError
 from interlink.sdk.addresses import Address
+from interlink.wire.messages import Taint
 
 BARE = "InterlinkURL: http://h\nInterlinkPort: 3000\n"
 FULL = """
@@ -21,6 +22,7 @@ Resources:
   CPU: 12
   Memory: 64Gi
   Pods: "200"
+  EphemeralStorage: 5T
   Accelerators:
     - {ResourceType: nvidia.com/gpu, Model: a100, Available: 2}
     - {ResourceType: xilinx.com/fpga, Available: "1"}
@@ -28,6 +30,8 @@ NodeLabels: ["a=b", "c=d=e", "f="]
 NodeTaints:
   - {Key: k, Value: v, Effect: NoExecute}
   - {Key: l}
+  - {Key: m, Effect: Never}
+DrainSeconds: 30
 KubeletCertFile: /c
 KubeletKeyFile: /k
 ClusterID: blue
@@ -44,7 +48,7 @@ def test_two_keys_are_enough() -> None:
     found = load()
 
     assert found.server == Address(scheme="http", host="h", port=3000)
-    assert found.resources == {"cpu": "100", "memory": "3000G", "pods": "10000"}
+    assert found.resources == {"cpu": "100", "memory": "3000G", "pods": "10000", "ephemeral-storage": "1000G"}
     assert (found.listen_host, found.listen_port, found.node_ip) == ("0.0.0.0", 5820, "127.0.0.1")
     assert (found.kubeconfig, found.token_file, found.certificate, found.cluster_id) == (None, None, None, "")
     assert (found.log_level, found.unknown_keys) == ("info", [])
@@ -53,9 +57,20 @@ def test_two_keys_are_enough() -> None:
 FOUND: list[tuple[str, Any]] = [
     ("server", Address(scheme="https", host="interlink.example", port=443)),
     ("token_file", Path("/tokens/t")),
-    ("resources", {"cpu": "12", "memory": "64Gi", "pods": "200", "nvidia.com/gpu": "2", "xilinx.com/fpga": "1"}),
-    ("labels", {"a": "b", "c": "d=e", "f": ""}),
-    ("taints", [TaintSetting("k", "v", "NoExecute"), TaintSetting("l", "", "NoSchedule")]),
+    (
+        "resources",
+        {
+            "cpu": "12",
+            "memory": "64Gi",
+            "pods": "200",
+            "ephemeral-storage": "5T",
+            "nvidia.com/gpu": "2",
+            "xilinx.com/fpga": "1",
+        },
+    ),
+    ("labels", {"nvidia-gpu-type": "a100", "a": "b", "c": "d=e", "f": ""}),
+    ("taints", [Taint("k", "NoExecute", "v"), Taint("l", "NoSchedule"), Taint("m", "NoSchedule")]),
+    ("drain_s", 30.0),
     ("certificate", (Path("/c"), Path("/k"))),
     ("cluster_id", "blue"),
     ("concurrent_creates", 5),
@@ -111,6 +126,13 @@ WRONG = [
     (BARE + "NodeLabels: [a]", "vk.yaml: NodeLabels: 'a' must be key=value"),
     (BARE + "NodeTaints: [{Value: v}]", "vk.yaml: NodeTaints"),
     (BARE + "Resources: {Accelerators: [{Available: 1}]}", "vk.yaml: Resources.Accelerators"),
+    (BARE + "Resources: {CPU: many}", "vk.yaml: Resources.CPU: 'many' is no quantity"),
+    (BARE + "Resources: {Memory: -1Gi}", "vk.yaml: Resources.Memory: must not be negative"),
+    (
+        BARE + "Resources: {Accelerators: [{ResourceType: a/b, Available: x}]}",
+        "vk.yaml: Resources.Accelerators[0].Available: 'x'",
+    ),
+    (BARE + "DrainSeconds: -1", "vk.yaml: DrainSeconds: must not be negative"),
     (BARE + "VerboseLogging: loud", "vk.yaml: VerboseLogging: "),
 ]
 

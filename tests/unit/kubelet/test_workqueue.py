@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -13,21 +15,31 @@ from tests.unit.virtual_time import in_virtual_time
 class Work:
     """Takes a second for each key, or fails as told; remembers when each began and how many were under way."""
 
-    def __init__(self, *, workers: int = 4, failures: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        workers: int = 4,
+        failures: dict[str, int] | None = None,
+        takes_s: float = 1,
+        order: Callable[[str], Any] = lambda _: 0,
+    ) -> None:
+        self._takes_s = takes_s
+        self.ended: list[str] = []
         self._failures = failures or {}
         self._at_work: list[str] = []
         self.began: list[tuple[float, str]] = []
         self.failed: list[str] = []
         self.most_at_once = 0
-        self.queue = WorkQueue(self._handle, self._report, workers=workers)
+        self.queue = WorkQueue(self._handle, self._report, workers=workers, order=order)
 
     async def _handle(self, key: str) -> None:
         assert key not in self._at_work, "two workers on one key"
         self.began.append((asyncio.get_running_loop().time(), key))
         self._at_work.append(key)
         self.most_at_once = max(self.most_at_once, len(self._at_work))
-        await asyncio.sleep(1)
+        await asyncio.sleep(self._takes_s)
         self._at_work.remove(key)
+        self.ended.append(key)
         if self._failures.get(key, 0) > 0:
             self._failures[key] -= 1
             raise ValueError(key)
@@ -164,3 +176,39 @@ async def test_an_idle_key_is_not_remembered(keys: int) -> None:
     await work.run_for(5)
 
     assert (work.queue._named, work.queue._busy, work.queue._delays) == (set(), set(), {})
+
+
+@in_virtual_time
+async def test_of_the_keys_that_wait_the_lowest_is_next() -> None:
+    """Oldest pod first."""
+    work = Work(workers=1, order=lambda key: int(key))
+    for key in ("5", "3", "9", "1"):
+        work.queue.add(key)
+
+    await work.run_for(10)
+
+    assert [key for _, key in work.began] == ["1", "3", "5", "9"]
+
+
+@in_virtual_time
+async def test_what_is_at_work_is_finished_when_the_queue_ends() -> None:
+    """And nothing else is begun."""
+    work = Work(workers=1)
+    work.queue.add("a")
+    work.queue.add("b")
+
+    await work.run_for(0.5)
+
+    assert work.ended == ["a"]
+
+
+@in_virtual_time
+async def test_what_does_not_finish_is_cut_off() -> None:
+    """A stop takes ten seconds at most."""
+    work = Work(workers=1, takes_s=3600)
+    work.queue.add("a")
+    began = asyncio.get_running_loop().time()
+
+    await work.run_for(0.5)
+
+    assert round(asyncio.get_running_loop().time() - began, 1) == 10.5

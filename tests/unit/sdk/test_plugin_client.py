@@ -8,11 +8,11 @@ import pytest
 from aiohttp import web
 from msgspec import Raw
 
-from interlink.sdk import addresses, client
+from interlink.sdk import addresses
 from interlink.sdk.client import PluginClient
 from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.sdk.transport import Link
-from interlink.wire.messages import Job, LogRequest, PingAnswer, Resources, RetrievedPodData
+from interlink.wire.messages import Job, LogRequest, RetrievedPodData
 from tests.unit.builders import pod
 from tests.unit.small_server import serving
 
@@ -118,21 +118,3 @@ async def test_a_log_comes_as_it_is() -> None:
     """Byte by byte."""
     async with client_of(Plugin(b"a\n\xff")) as found, found.logs(LogRequest(pod_uid="u")) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"a\n\xff"
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b'{"status": "ok", "resources": {"cpu": "8"}}', PingAnswer(status="ok", resources=Resources(cpu="8"))),
-        (b"{}", PingAnswer()),
-        (b"[]", PingAnswer()),
-        (b"null", PingAnswer()),
-        (b"", PingAnswer()),
-        (b"pong", PingAnswer()),
-        (b'{"status": 0}', PingAnswer()),
-        (b"\xff", PingAnswer()),
-    ],
-)
-def test_any_answer_to_a_ping_is_a_sign_of_life(body: bytes, expected: PingAnswer) -> None:
-    """Older plugins answer a list or a text, which only proves that they are there."""
-    assert client.read_ping(body) == expected
