@@ -14,8 +14,9 @@ from interlink.apps.endpoint import Endpoint
 from interlink.kube import credentials, paths
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
+from interlink.kube.events import Events
 from interlink.kube.leases import Election
-from interlink.kubelet import nodekeeping, site
+from interlink.kubelet import nodekeeping, site, telling
 from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
@@ -80,6 +81,8 @@ async def _be_active(
 async def _run(
     settings: KubeletSettings, client: KubeClient, remote: Remote, election: Election, stopped: asyncio.Event
 ) -> None:
+    events = Events(client, component="virtual-kubelet", host=settings.node_name)
+    events.tell(telling.of_start(settings.node_name))
     loop = PodLoop(
         client,
         remote,
@@ -88,8 +91,9 @@ async def _run(
         pods_path=paths.PODS,
         pods_params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
         concurrent_creates=settings.concurrent_creates,
+        tell=events.tell,
     )
-    heart = _Heart(NodeKeeper(client, settings), remote)
+    heart = _Heart(NodeKeeper(client, settings), remote, events, settings.node_name)
 
     def problems() -> list[str]:
         waiting = [] if loop.reflector.synced.is_set() else ["the pod list has not been read yet"]
@@ -105,6 +109,7 @@ async def _run(
             election.hold(),
             loop.reflector.run(),
             loop.run(),
+            events.run(),
             *endpoint.loops(),
             run_repeatedly("jobs", loop.follow_jobs, on_failure=lifecycle.log_trouble),
             run_repeatedly("announce", loop.jobs.announce, on_failure=lifecycle.log_trouble, pause_s=_ANNOUNCE_S),
@@ -118,18 +123,23 @@ async def _run(
 class _Heart:
     """The node's own life: what the site says of itself, told to Kubernetes."""
 
-    def __init__(self, keeper: NodeKeeper, remote: Remote) -> None:
+    def __init__(self, keeper: NodeKeeper, remote: Remote, events: Events, node_name: str) -> None:
         self.site = Site()
+        self._events = events
+        self._node_name = node_name
         self._keeper = keeper
         self._remote = remote
         self._has_lease = False
         self._nonsense: list[str] = []
 
     async def beat(self) -> None:
+        before = self.site
         try:
             self.site = site.heard(self.site, await self._remote.ping())
         except SDKError as error:
             self.site = site.silent(self.site, str(error))
+        if note := telling.of_connectivity(self._node_name, before.trouble, self.site.trouble):
+            self._events.tell(note)
         if self.site.nonsense and self.site.nonsense != self._nonsense:
             log.warning("site.nonsense", ignored=self.site.nonsense)
         self._nonsense = self.site.nonsense

@@ -1,7 +1,7 @@
 """For each pod: look, plan, act. The plan is pure; what it needs is what Kubernetes and the server last said."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 import structlog
@@ -9,8 +9,9 @@ import structlog
 from interlink.aio.failpoints import step
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
+from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import planning
+from interlink.kubelet import planning, telling
 from interlink.kubelet.errors import KubeletError, MissingInput, Unsupported
 from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
@@ -48,13 +49,15 @@ class PodLoop:
         pods_path: str,
         pods_params: dict[str, str],
         concurrent_creates: int,
+        tell: Callable[[Note], None],
     ) -> None:
         self.reflector = Reflector(client, pods_path, pods_params, self._on_pod)
         self.jobs = Jobs(remote, self._pods, self._on_jobs)
         self._remote = remote
         self._source = source
         self._place = place
-        self._publisher = Publisher(client, self.reflector, place)
+        self._tell = tell
+        self._publisher = Publisher(client, self.reflector, place, tell)
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
@@ -170,12 +173,16 @@ class PodLoop:
 
     async def _wait(self, pod: Pod, reason: str, error: Exception) -> None:
         """The pod says why it waits; then it is tried again."""
+        self._tell(telling.of_waiting(pod, reason, error))
         await self._publisher.publish(pod, JobView(waiting=Waiting(reason=reason, message=str(error))), None)
         raise _Retry(f"{reason}: {error}") from error
 
     async def _ask_delete(self, pod: Pod) -> None:
         with step("vk.delete"):
             await self._remote.delete(pod)
+        if pod.uid not in self._asked_grace:
+            for note in telling.of_ending(pod):
+                self._tell(note)
         self._asked_grace[pod.uid] = pod.grace_s
         log.info("pod.deleting", pod=pod.full_name, pod_uid=pod.uid, grace_s=pod.grace_s)
         self._queue.add(pod.uid)
