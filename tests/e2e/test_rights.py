@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from interlink.testing import ControlPlane, UnavailableError
+from interlink.testing.errors import KubectlError
 from interlink.testing.programs import Programs
+from interlink.testing.waiting import until
 from tests.support.endpoint import Caller, token_of
 from tests.support.jobs import end_jobs
 from tests.support.pods import Pods
@@ -104,13 +106,13 @@ def do_everything(control_plane: ControlPlane, programs: Programs, pods: Pods, n
         pod_with_inputs(pods), pods.pod("waits", "true", volumes=[{"name": "v", "secret": {"secretName": "late"}}])
     )
     pods.wait("p", "Running")
-    approve(control_plane, set())
+    known = approve(control_plane, set())
     caller = Caller(programs.kubelet_port, ca=control_plane.ca)
-    pods.wait_until(lambda: pods.kubectl("logs", "p") == "v\n", "the log can be read")
+    pods.wait_until(lambda: log_of(pods) == "v\n", "the log can be read")
     caller.wait("/pods", 200, token=token_of(control_plane, pods.namespace, "reader", "proxy"))
     pods.wait_until(lambda: is_repeated(pods), "an event is repeated")
     programs.kubelet.restart()
-    approve(control_plane, request_names(control_plane))
+    approve(control_plane, known)
     control_plane.kubectl("label", "node", node_name, "virtual-node.interlink/type-")
     control_plane.kubectl("taint", "node", node_name, "virtual-node.interlink/no-schedule-")
     pods.kubectl("delete", "pod", "p", "waits", "--grace-period=1", "--timeout=30s")
@@ -126,14 +128,24 @@ def pod_with_inputs(pods: Pods) -> dict[str, Any]:
     return document
 
 
-def approve(control_plane: ControlPlane, known: set[str]) -> None:
-    control_plane.kubectl("wait", "--for=create", "csr", "--all", "--timeout=30s")
+def approve(control_plane: ControlPlane, known: set[str]) -> set[str]:
+    """Wait for a new certificate request and approve it; all that are known then."""
+    assert until(lambda: bool(request_names(control_plane) - known), deadline_s=30, interval_s=0.3)
     for name in request_names(control_plane) - known:
         control_plane.kubectl("certificate", "approve", name)
+    return request_names(control_plane)
 
 
 def request_names(control_plane: ControlPlane) -> set[str]:
     return set(control_plane.kubectl("get", "csr", "-o", "jsonpath={.items[*].metadata.name}").split())
+
+
+def log_of(pods: Pods) -> str:
+    """Or why there is none yet: until the approval the certificate cannot be verified."""
+    try:
+        return pods.kubectl("logs", "p")
+    except KubectlError as error:
+        return str(error)
 
 
 def is_repeated(pods: Pods) -> bool:
