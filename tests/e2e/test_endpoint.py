@@ -1,5 +1,7 @@
 """The node's HTTPS endpoint: who may call it, and what it answers."""
 
+import re
+
 import pytest
 
 from interlink.testing import ControlPlane
@@ -122,3 +124,27 @@ def test_kubectl_logs_verifies_both_sides(pods: Pods, programs: Programs) -> Non
 
     assert pods.kubectl("logs", "p") == "hello\n"
     assert pods.kubectl("logs", "p", "--limit-bytes=3") == "hel"
+
+
+def test_what_containers_use(node: Caller, control_plane: ControlPlane, pods: Pods) -> None:
+    """As metrics-server reads it: labels by their place, CPU and memory that are not zero, a time on each sample."""
+    pods.start("busy", "while :; do :; done")
+    pods.start("done", "true")
+    pods.wait("busy", "Running")
+    pods.wait("done", "Succeeded")
+    labels = f'{{container="c0",namespace="{pods.namespace}",pod="busy"}}'
+    sample = re.compile(rf"^container_cpu_usage_seconds_total{re.escape(labels)} ([\d.]+) (\d{{13}})$", re.MULTILINE)
+
+    def page() -> str:
+        return node.get("/metrics/resource", client=control_plane.admin).text
+
+    node.wait("/pods", 200, client=control_plane.admin)
+    pods.wait_until(lambda: bool(sample.search(page())), "the use of CPU time")
+    found = dict(line.split(" ")[:2] for line in page().splitlines() if not line.startswith("#"))
+    assert float(found[f"container_cpu_usage_seconds_total{labels}"]) > 0
+    assert float(found[f"container_memory_working_set_bytes{labels}"]) > 100_000
+    assert float(found["node_cpu_usage_seconds_total"]) > 0
+    assert not [name for name in found if 'pod="done"' in name]
+    summary = node.get("/stats/summary", client=control_plane.admin).json
+    assert [pod["podRef"]["name"] for pod in summary["pods"]] == ["busy"]
+    assert summary["pods"][0]["containers"][0]["cpu"]["usageCoreNanoSeconds"] > 0

@@ -11,7 +11,7 @@ from interlink.kubelet.certificates import keeping
 from interlink.kubelet.certificates.contexts import ServingTLS
 from interlink.kubelet.certificates.keeping import Authority, AuthorityFile, PublishedAuthority, Source
 from interlink.kubelet.certificates.requesting import Requester
-from interlink.kubelet.endpoint import configuration, guarding, routes
+from interlink.kubelet.endpoint import configuration, guarding, routes, usage
 from interlink.kubelet.endpoint.reviewing import Reviewer
 from interlink.kubelet.endpoint.usage import Usages
 from interlink.kubelet.remote import Remote
@@ -36,12 +36,16 @@ class Endpoint:
         self._source = _source(settings, client)
         self._tls = ServingTLS(self._source.first())
         self._authority = _authority(settings, client)
+
+        async def usages() -> Usages:
+            return usage.by_container(await remote.usage())
+
         node = routes.Node(
             name=settings.node_name,
             configuration=configuration.document(settings),
             pods=pods,
             open_log=remote.logs,
-            usages=_no_usages,
+            usages=usages,
         )
         guard = guarding.guard(Reviewer(client, settings.node_name)) if settings.is_authenticating else None
         self._app = routes.application(node, readiness, guard)
@@ -81,7 +85,3 @@ def _source(settings: KubeletSettings, client: KubeClient) -> Source:
 
 def _authority(settings: KubeletSettings, client: KubeClient) -> Authority:
     return AuthorityFile(settings.client_authority) if settings.client_authority else PublishedAuthority(client)
-
-
-async def _no_usages() -> Usages:
-    return {}

@@ -9,6 +9,7 @@ import msgspec
 from interlink.model.ids import PodUID
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
+from interlink.wire.messages import ContainerUsage
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -25,6 +26,16 @@ class Key(NamedTuple):
 
 
 Usages = Mapping[Key, Usage]
+
+
+def by_container(found: Iterable[ContainerUsage]) -> Usages:
+    """What was told, by pod and container."""
+    return {
+        Key(PodUID(item.pod_uid), item.container): Usage(
+            cpu_seconds=item.cpu_seconds, memory_bytes=item.memory_bytes, at=item.at
+        )
+        for item in found
+    }
 
 
 class Row(NamedTuple):
