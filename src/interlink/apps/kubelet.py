@@ -17,6 +17,7 @@ from interlink.kube.errors import KubeError, Unavailable
 from interlink.kube.events import Events
 from interlink.kube.leases import Election
 from interlink.kubelet import nodekeeping, site, telling
+from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
@@ -83,17 +84,30 @@ async def _run(
 ) -> None:
     events = Events(client, component="virtual-kubelet", host=settings.node_name)
     events.tell(telling.of_start(settings.node_name))
+    heart = _Heart(NodeKeeper(client, settings), remote, events, settings.node_name)
+
+    def surroundings() -> Surroundings:
+        return Surroundings(
+            host_ip=settings.node_ip,
+            pod_ip=settings.node_ip,
+            allocatable={**settings.resources, **heart.site.resources},
+            kubernetes=settings.kubernetes_for_pods,
+            ca_certificate=settings.ca_for_pods,
+            has_projected_volumes=settings.has_projected_volumes,
+            job_script_builder_url=settings.job_script_builder_url,
+        )
+
     loop = PodLoop(
         client,
         remote,
         KubeSource(client),
+        surroundings,
         place=Place(host_ip=settings.node_ip, pod_ip=settings.node_ip),
         pods_path=paths.PODS,
         pods_params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
         concurrent_creates=settings.concurrent_creates,
         tell=events.tell,
     )
-    heart = _Heart(NodeKeeper(client, settings), remote, events, settings.node_name)
 
     def problems() -> list[str]:
         waiting = [] if loop.reflector.synced.is_set() else ["the pod list has not been read yet"]

@@ -14,6 +14,7 @@ import yaml
 from interlink.kubelet.errors import Unsupported
 from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
+from interlink.kubelet.inputs.services import Service
 from interlink.kubelet.remote import Remote
 from interlink.model import pods
 from interlink.model.errors import InvalidPod
@@ -50,6 +51,9 @@ class ManifestSource:
 
     async def secret(self, namespace: str, name: str) -> bytes | None:
         return self._objects.get(("Secret", namespace, name))
+
+    async def services(self, namespace: str) -> list[Service]:
+        return []
 
     async def token(self, pod: Pod, request: ServiceAccountTokenProjection) -> str:
         raise Unsupported(f"pod {pod.full_name}: there are no service account tokens without Kubernetes")

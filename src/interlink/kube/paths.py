@@ -50,3 +50,7 @@ def events(namespace_: str) -> str:
 
 def event(namespace_: str, name: str) -> str:
     return f"{events(namespace_)}/{name}"
+
+
+def services(namespace_: str) -> str:
+    return f"/api/v1/namespaces/{namespace_}/services"

@@ -2,7 +2,8 @@
 
 KubeletError
 ├── MissingInput    a ConfigMap, Secret or key that is not there (yet): the pod waits
-└── Unsupported     something that this node cannot honour: the pod fails
+├── Unsupported     something that this node cannot honour: the pod fails
+└── Waits           the pod could not be brought further, and its state says why: try again
 """
 
 
@@ -15,4 +16,8 @@ class MissingInput(KubeletError):
 
 
 class Unsupported(KubeletError):
+    pass
+
+
+class Waits(KubeletError):
     pass

@@ -30,6 +30,8 @@ def plan(pod: Pod, known: Known | None, *, is_gone: bool, asked_grace_s: int | N
 
     Deleting wins over everything; a terminal pod is only read; a pod with a job id is never created again.
     """
+    if pod.is_mirror:
+        return Action.NOTHING
     if is_gone:
         return Action.ASK_DELETE if asked_grace_s is None else Action.NOTHING
     if pod.is_deleting:
@@ -38,7 +40,7 @@ def plan(pod: Pod, known: Known | None, *, is_gone: bool, asked_grace_s: int | N
         return Action.NOTHING
     if known is not None and (known.has_job or known.is_rejected or known.is_deleting):
         return Action.PUBLISH
-    return Action.CREATE if pod.job_id is None else Action.NOTHING
+    return Action.CREATE if pod.own_job_id is None else Action.NOTHING
 
 
 def _plan_deletion(pod: Pod, known: Known | None, asked_grace_s: int | None) -> Action:

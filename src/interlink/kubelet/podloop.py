@@ -12,21 +12,21 @@ from interlink.kube.errors import KubeError, NotFound
 from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
 from interlink.kubelet import planning, telling
-from interlink.kubelet.errors import KubeletError, MissingInput, Unsupported
-from interlink.kubelet.inputs import resolving
+from interlink.kubelet.creating import Creator
+from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
-from interlink.kubelet.inputs.objects import Source
 from interlink.kubelet.jobs import Jobs
 from interlink.kubelet.planning import Action, Known
 from interlink.kubelet.publishing import Publisher
 from interlink.kubelet.remote import Remote
+from interlink.kubelet.sources import KubeSource
 from interlink.kubelet.workqueue import WorkQueue
 from interlink.model import statuses
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
 from interlink.model.pods import Pod, Seen
-from interlink.model.statuses import ContainerStatus, Waiting
-from interlink.sdk.errors import Refused, Rejected, SDKError
+from interlink.model.statuses import ContainerStatus
+from interlink.sdk.errors import SDKError
 from interlink.wire.messages import Change
 
 log = structlog.get_logger(__name__)
@@ -34,16 +34,13 @@ log = structlog.get_logger(__name__)
 _WORKERS = 32
 
 
-class _Retry(Exception):
-    """The pod could not be brought further; its state says why."""
-
-
 class PodLoop:
     def __init__(
         self,
         client: KubeClient,
         remote: Remote,
-        source: Source,
+        source: KubeSource,
+        surroundings: Callable[[], Surroundings],
         *,
         place: Place,
         pods_path: str,
@@ -54,10 +51,10 @@ class PodLoop:
         self.reflector = Reflector(client, pods_path, pods_params, self._on_pod)
         self.jobs = Jobs(remote, self._pods, self._on_jobs)
         self._remote = remote
-        self._source = source
-        self._place = place
         self._tell = tell
         self._publisher = Publisher(client, self.reflector, place, tell)
+        self._creator = Creator(remote, source, surroundings, self._publisher, tell)
+        self._seen_at: dict[str, float] = {}
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
@@ -90,6 +87,7 @@ class PodLoop:
     def _on_pod(self, seen: Seen, is_gone: bool) -> None:
         if is_gone:
             self._gone[seen.pod.uid] = seen
+        self._seen_at.setdefault(seen.pod.uid, asyncio.get_running_loop().time())
         self._queue.add(seen.pod.uid)
 
     def _on_jobs(self, uids: Iterable[str]) -> None:
@@ -98,7 +96,7 @@ class PodLoop:
 
     def _on_failure(self, uid: str, error: Exception) -> None:
         seen = self.reflector.pods.get(uid) or self._gone.get(uid)
-        is_expected = isinstance(error, _Retry | SDKError | KubeletError | KubeError)
+        is_expected = isinstance(error, SDKError | KubeletError | KubeError)
         log.warning(
             "pod.delayed",
             pod=seen.pod.full_name if seen else None,
@@ -148,34 +146,10 @@ class PodLoop:
         """Creates have workers of their own, so that slow ones delay no status and no deletion."""
         await self.jobs.adopted.wait()
         seen = self.reflector.pods.get(uid)
-        if seen is None or self._plan(uid, seen) is not Action.CREATE:
-            return
-        try:
-            job_id = await self._submit(seen)
-        except (Rejected, Unsupported) as error:
-            await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
-        except MissingInput as error:
-            await self._wait(seen.pod, "CreateContainerConfigError", error)
-        except Refused as error:
-            await self._wait(seen.pod, "JobRefused", error)
-        except SDKError as error:
-            await self._wait(seen.pod, "SiteUnreachable", error)
-        else:
-            log.info("pod.created", pod=seen.pod.full_name, pod_uid=uid, job_id=job_id)
-            await self._publisher.publish(seen.pod, JobView(), job_id)
-
-    async def _submit(self, seen: Seen) -> JobID:
-        with step("vk.inputs"):
-            surroundings = Surroundings(host_ip=self._place.host_ip, pod_ip=self._place.pod_ip)
-            request = await resolving.resolve(seen, self._source, surroundings)
-        with step("vk.create"):
-            return await self._remote.create(request, seen.pod)
-
-    async def _wait(self, pod: Pod, reason: str, error: Exception) -> None:
-        """The pod says why it waits; then it is tried again."""
-        self._tell(telling.of_waiting(pod, reason, error))
-        await self._publisher.publish(pod, JobView(waiting=Waiting(reason=reason, message=str(error))), None)
-        raise _Retry(f"{reason}: {error}") from error
+        if seen is not None and self._plan(uid, seen) is Action.CREATE:
+            later_s = await self._creator.create(seen, seen_at=self._seen_at[uid])
+            if later_s:
+                asyncio.get_running_loop().call_later(later_s, self._creates.add, uid)
 
     async def _ask_delete(self, pod: Pod) -> None:
         with step("vk.delete"):
@@ -192,7 +166,7 @@ class PodLoop:
 
     def _forget(self, uid: str) -> None:
         """The pod has left Kubernetes and the server has its tombstone."""
-        for table in (self._gone, self._asked_grace, self.jobs.changes):
+        for table in (self._gone, self._asked_grace, self._seen_at, self.jobs.changes):
             table.pop(uid, None)
 
 

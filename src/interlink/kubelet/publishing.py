@@ -44,7 +44,7 @@ class Publisher:
         newest = self._reflector.pods.get(pod.uid)
         pod = newest.pod if newest else pod
         status = phases.pod_status(pod, job, self._place, clock.now())
-        new_id = job_id if job_id is not None and job_id != pod.job_id else None
+        new_id = job_id if job_id is not None and job_id != pod.own_job_id else None
         if status == pod.status and new_id is None:
             return None
         with step("vk.publish"):
@@ -74,10 +74,13 @@ class Publisher:
 
 
 def patch(pod: Pod, status: PodStatus, job_id: JobID | None) -> bytes:
-    """A strategic merge patch; what is no longer true is null, for leaving it out would keep it."""
+    """A strategic merge patch; what is no longer true is null, for leaving it out would keep it.
+
+    That goes for a job id, too, that came with a copied manifest.
+    """
     written = {"reason": None, "message": None} | msgspec.to_builtins(status)
     metadata: dict[str, object] = {"uid": pod.uid}
-    if job_id is not None:
+    if job_id is not None or pod.job_id != pod.own_job_id:
         metadata["annotations"] = {JOB_ID_ANNOTATION: job_id}
     return msgspec.json.encode({"metadata": metadata, "status": written})
 

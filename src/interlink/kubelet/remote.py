@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
 from interlink.model.ids import JobID, Owner
-from interlink.model.pods import Pod, skeleton
+from interlink.model.pods import Pod, offloaded, skeleton
 from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
 from interlink.sdk.errors import NotFound, OutcomeUnknown
 from interlink.sdk.transport import Link
@@ -59,7 +59,7 @@ class Remote:
         The server adopts those that it does not know, and deletes what we had been told and is not in the list.
         """
         self._may_act()
-        known = [KnownPod(pod=skeleton(pod), job_id=pod.job_id) for pod in pods]
+        known = [KnownPod(pod=skeleton(offloaded(pod)), job_id=pod.own_job_id) for pod in pods if not pod.is_mirror]
         message = Announcement(owner=self._owner, pods=known, epoch=epoch, revision=revision)
         return _read(
             await self._call("POST", messages.ANNOUNCE, codec.encode(message), "Announce", timeout_s=120),

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -89,6 +89,20 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     ClusterID: the cluster's name at the server and in the names of jobs; without one it is taken from the UID of the
         namespace kube-system. Do not change it while pods run.
     ConcurrentCreates: how many creates may be under way at the same time.
+    KubernetesApiAddr: with KubernetesApiPort, where pods reach the API server when its service's address does not do;
+        their KUBERNETES_* variables name it.
+    KubernetesApiPort: the port there.
+    KubernetesApiCaCrt: the certificate authority's text (PEM) that pods get in place of kube-root-ca.crt.
+    DisableProjectedVolumes: leave projected and downward API volumes out of pods.
+    SkipDownwardAPIResolution: accepted and not used: what a pod refers to is always resolved.
+    JobScriptBuilderURL: sent to the server with each pod: where it has job scripts built.
+    PodCIDR: accepted and not used: pods have the node's address, or the one that they ask for.
+    Network: accepted and not used: there are no tunnels.
+    Pprof: accepted and not used: there is no Go profile.
+    VKConfigPath: accepted and not used, as before.
+    ServiceAccount: accepted and not used, as before.
+    Namespace: accepted and not used, as before.
+    PodIP: accepted and not used, as before.
     DrainSeconds: at SIGTERM the node takes no new pods, and the program stays until its pods have ended, but no longer
         than this; 0 stops at once, and the jobs go on.
     VerboseLogging: log at level debug.
@@ -119,6 +133,19 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
     cluster_id: str = msgspec.field(name="ClusterID", default="")
     concurrent_creates: int = 32
+    kubernetes_api_addr: str = ""
+    kubernetes_api_port: str | int = ""
+    kubernetes_api_ca_crt: str = ""
+    disable_projected_volumes: bool = False
+    skip_downward_api_resolution: bool = msgspec.field(name="SkipDownwardAPIResolution", default=False)
+    job_script_builder_url: str = msgspec.field(name="JobScriptBuilderURL", default="")
+    pod_cidr: Any = msgspec.field(name="PodCIDR", default=None)
+    network: Any = None
+    pprof: Any = None
+    vk_config_path: str = msgspec.field(name="VKConfigPath", default="")
+    service_account: str = ""
+    namespace: str = ""
+    pod_ip: str = msgspec.field(name="PodIP", default="")
     drain_seconds: float = 0.0
     verbose_logging: bool = False
     errors_only_logging: bool = False
@@ -148,6 +175,10 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     taints: list[Taint]
     concurrent_creates: int
+    kubernetes_for_pods: tuple[str, int] | None
+    ca_for_pods: str
+    has_projected_volumes: bool
+    job_script_builder_url: str
     drain_s: float
     log_level: str
     unknown_keys: list[str]
@@ -184,6 +215,10 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         labels=_models(file.resources) | _labels(file.node_labels or [], source),
         taints=[_taint(item) for item in file.node_taints or []],
         concurrent_creates=file.concurrent_creates,
+        kubernetes_for_pods=_kubernetes_for_pods(file, source),
+        ca_for_pods=file.kubernetes_api_ca_crt,
+        has_projected_volumes=not file.disable_projected_volumes,
+        job_script_builder_url=file.job_script_builder_url,
         drain_s=file.drain_seconds,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
@@ -201,6 +236,15 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise ConfigurationError(f"KUBELET_PORT: {text!r} must be a number from 0 to 65535")
     return int(text)
+
+
+def _kubernetes_for_pods(file: KubeletFile, source: str) -> tuple[str, int] | None:
+    address, port = file.kubernetes_api_addr, str(file.kubernetes_api_port)
+    if bool(address) != bool(port):
+        raise ConfigurationError(f"{source}: KubernetesApiAddr and KubernetesApiPort must be set together")
+    if port and not (port.isdecimal() and 0 < int(port) <= 65535):
+        raise ConfigurationError(f"{source}: KubernetesApiPort: {port!r} must be a number from 1 to 65535")
+    return (address, int(port)) if address else None
 
 
 def _certificate(file: KubeletFile, source: str) -> tuple[Path, Path] | None:

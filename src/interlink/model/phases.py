@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import UNSET
 
-from interlink.model import statuses
+from interlink.model import pods, statuses
 from interlink.model.pods import Container, Pod
 from interlink.model.statuses import (
     Condition,
@@ -24,13 +24,15 @@ from interlink.model.statuses import (
 
 
 class JobView(msgspec.Struct, frozen=True):
-    """What is known of a pod's job. `waiting`: why there is none yet; `rejected`: why there will be none."""
+    """What is known of a pod's job. `waiting`: why there is none yet; `rejected`: why there will be none, and in a
+    word (`rejection`)."""
 
     containers: Sequence[ContainerStatus] = ()
     init_containers: Sequence[ContainerStatus] = ()
     has_ended: bool = False
     waiting: Waiting | None = None
     rejected: str | None = None
+    rejection: str = "JobRejected"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,6 +46,8 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     """The status that the pod should have. A terminal phase is returned as it is."""
     if pod.is_terminal:
         return pod.status
+    kept_back = pods.kept_back(pod)
+    whole, pod = pod, pods.offloaded(pod)
     create = job.waiting or Waiting(reason="ContainerCreating")
     initialize = job.waiting or Waiting(reason="PodInitializing")
     init = _all_of(
@@ -59,20 +63,47 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     phase = _phase(pod, main, init, job)
     if job.has_ended and job.rejected is None:
         main = [_settled(status, pod, now) for status in main]
+    pod_ip = pod.status.pod_ip or pod.wanted_ip or place.pod_ip
     status = PodStatus(
         phase=phase,
-        reason="JobRejected" if job.rejected is not None else _reason(main, phase),
+        reason=job.rejection if job.rejected is not None else _reason(main, phase),
         message=job.rejected,
         observed_generation=pod.metadata.generation,
         start_time=pod.status.start_time or _rfc3339(now),
         host_ip=place.host_ip,
         host_ips=[{"ip": place.host_ip}],
-        pod_ip=pod.status.pod_ip or place.pod_ip,
-        pod_ips=[{"ip": pod.status.pod_ip or place.pod_ip}],
+        pod_ip=pod_ip,
+        pod_ips=[{"ip": pod_ip}],
         container_statuses=sorted(main, key=lambda s: s.name),
         init_container_statuses=init or None,
     )
-    return msgspec.structs.replace(status, conditions=_conditions(pod, status, now))
+    status = msgspec.structs.replace(status, conditions=_conditions(pod, status, now))
+    return _with_kept_back(whole, status, kept_back, has_ended=job.has_ended, now=now) if kept_back else status
+
+
+def _with_kept_back(pod: Pod, status: PodStatus, names: frozenset[str], *, has_ended: bool, now: datetime) -> PodStatus:
+    """Every container of the spec has an entry; one that is not part of the job waits, and is done with it."""
+    moment = pod.status.start_time or _rfc3339(now)
+    state = ContainerState(waiting=Waiting(reason="NotOffloaded", message="an annotation keeps it out of the job"))
+    if has_ended:
+        ended = Terminated(exit_code=0, reason="NotOffloaded", started_at=moment, finished_at=moment)
+        state = ContainerState(terminated=ended)
+
+    def entry(spec: Container) -> ContainerStatus:
+        empty = ContainerState()
+        return ContainerStatus(name=spec.name, image=spec.image, state=state, last_state=empty, started=False)
+
+    def completed(specs: Sequence[Container] | None, known: Sequence[ContainerStatus] | None) -> list[ContainerStatus]:
+        by_name = {one.name: one for one in known or []}
+        return [by_name.get(spec.name) or entry(spec) for spec in specs or [] if spec.name in {*by_name, *names}]
+
+    main = completed(pod.spec.containers, status.container_statuses)
+    init = completed(pod.spec.init_containers, status.init_container_statuses)
+    return msgspec.structs.replace(
+        status,
+        container_statuses=sorted(main, key=lambda s: s.name),
+        init_container_statuses=init or None,
+    )
 
 
 # --- container states ------------------------------------------------------------------------------------------------

@@ -43,11 +43,17 @@ class FieldSelector(_Slim, frozen=True):
     api_version: str | None = None
 
 
+class ResourceFieldSelector(_Slim, frozen=True):
+    resource: str
+    container_name: str | None = None
+    divisor: str | int | None = None
+
+
 class EnvVarSource(_Slim, frozen=True):
     config_map_key_ref: KeySelector | None = None
     secret_key_ref: KeySelector | None = None
     field_ref: FieldSelector | None = None
-    resource_field_ref: dict[str, Any] | None = None
+    resource_field_ref: ResourceFieldSelector | None = None
     file_key_ref: dict[str, Any] | None = None
 
 
@@ -76,6 +82,11 @@ class VolumeMount(_Slim, frozen=True):
     read_only: bool | None = None
 
 
+class ResourceRequirements(_Slim, frozen=True):
+    limits: dict[str, str | int] | None = None
+    requests: dict[str, str | int] | None = None
+
+
 class Container(_Slim, frozen=True):
     name: str
     image: str = ""
@@ -85,6 +96,7 @@ class Container(_Slim, frozen=True):
     env: list[EnvVar] | None = None
     env_from: list[EnvFromSource] | None = None
     volume_mounts: list[VolumeMount] | None = None
+    resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
@@ -131,7 +143,7 @@ class HostPathVolumeSource(_Slim, frozen=True):
 class DownwardAPIFile(_Slim, frozen=True):
     path: str
     field_ref: FieldSelector | None = None
-    resource_field_ref: dict[str, Any] | None = None
+    resource_field_ref: ResourceFieldSelector | None = None
     mode: int | None = None
 
 
@@ -191,6 +203,7 @@ class PodSpec(_Slim, frozen=True):
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     automount_service_account_token: bool | None = None
+    enable_service_links: bool | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
@@ -215,6 +228,21 @@ class Pod(_Slim, frozen=True):
         return (self.metadata.annotations or {}).get(JOB_ID_ANNOTATION) or None
 
     @property
+    def own_job_id(self) -> str | None:
+        """The job id that was written for this very pod: together with its status, which a copied manifest has not."""
+        return self.job_id if self.status.start_time else None
+
+    @property
+    def wanted_ip(self) -> str | None:
+        """The address that the pod asks to be known by."""
+        return (self.metadata.annotations or {}).get("interlink.eu/pod-ip") or None
+
+    @property
+    def is_mirror(self) -> bool:
+        """It shows a static pod of another kubelet, and nobody may act on it."""
+        return _MIRROR_ANNOTATION in (self.metadata.annotations or {})
+
+    @property
     def is_terminal(self) -> bool:
         return self.status.phase in ("Succeeded", "Failed")
 
@@ -232,6 +260,11 @@ class Pod(_Slim, frozen=True):
 
 
 JOB_ID_ANNOTATION = "JobID"
+_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+_KEPT_BACK_ANNOTATIONS = (
+    "interlink.eu/disable-offload-containers",
+    "interlink.eu/disable-offload-init-containers",
+)
 _LONGEST_GRACE_S = 2**31 - 1
 
 
@@ -245,6 +278,28 @@ class Seen(msgspec.Struct, frozen=True):
 def seen(data: bytes) -> Seen:
     """Raises msgspec.MsgspecError for what is no pod."""
     return Seen(pod=msgspec.json.decode(data, type=Pod), raw=data)
+
+
+def kept_back(pod: Pod) -> frozenset[str]:
+    """The containers that the pod's annotations exclude from its job."""
+    annotations = pod.metadata.annotations or {}
+    lists = (annotations.get(key, "") for key in _KEPT_BACK_ANNOTATIONS)
+    return frozenset(name.strip() for names in lists for name in names.split(",") if name.strip())
+
+
+def offloaded(pod: Pod) -> Pod:
+    """The pod as its job knows it: without the containers that are kept back."""
+    names = kept_back(pod)
+    if not names:
+        return pod
+
+    def without(containers: list[Container] | None) -> list[Container]:
+        return [container for container in containers or [] if container.name not in names]
+
+    spec = msgspec.structs.replace(
+        pod.spec, containers=without(pod.spec.containers), init_containers=without(pod.spec.init_containers)
+    )
+    return msgspec.structs.replace(pod, spec=spec)
 
 
 def skeleton(pod: Pod) -> Pod:

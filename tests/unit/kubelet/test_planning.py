@@ -12,7 +12,11 @@ from tests.unit.builders import pod
 DELETED = {"deletionTimestamp": "2026-07-14T10:00:30Z", "deletionGracePeriodSeconds": 30}
 WITH_ID = {"annotations": {"JobID": "j1"}}
 
-NEW, ADOPTED = pod(), pod(metadata=WITH_ID)
+STARTED = {"startTime": "2026-07-14T10:00:00Z"}
+
+NEW, COPIED = pod(), pod(metadata=WITH_ID)
+ADOPTED = pod(metadata=WITH_ID, status={"phase": "Pending"} | STARTED)
+MIRROR = pod(metadata=DELETED | {"annotations": {"kubernetes.io/config.mirror": "x"}})
 ENDED = pod(status={"phase": "Succeeded"})
 DELETING = pod(metadata=DELETED)
 DELETING_ENDED = pod(metadata=DELETED | WITH_ID, status={"phase": "Failed"})
@@ -37,6 +41,8 @@ TABLE: list[tuple[str, Pod, Known | None, int | None, Action]] = [
     ("a pod with a job id of which nothing is heard", ADOPTED, None, None, Action.NOTHING),
     ("a pod with a job id that the server has begun", ADOPTED, known(), None, Action.NOTHING),
     ("a pod with a job id and a job", ADOPTED, LIVE, None, Action.PUBLISH),
+    ("a pod with the job id of another, from a copied manifest", COPIED, None, None, Action.CREATE),
+    ("a mirror of a static pod", MIRROR, None, None, Action.NOTHING),
     ("an ended pod", ENDED, None, None, Action.NOTHING),
     ("an ended pod with news", ENDED, LIVE, None, Action.NOTHING),
     ("a deleted pod", DELETING, None, None, Action.ASK_DELETE),

@@ -163,3 +163,12 @@ async def test_another_pod_of_the_same_name_is_a_conflict() -> None:
     """Nothing has been written then."""
     with pytest.raises(Conflict):
         await published(Pods(answers=409), (pod(), RUNNING, None))
+
+
+def test_a_job_id_from_a_copied_manifest_is_taken_away() -> None:
+    """It belongs to another pod's job (S4)."""
+    copied = pod(metadata={"annotations": {"JobID": "old"}})
+
+    written = msgspec.json.decode(publishing.patch(copied, PodStatus(), None))
+
+    assert written["metadata"]["annotations"] == {"JobID": None}

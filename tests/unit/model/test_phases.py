@@ -430,3 +430,42 @@ def test_the_status_of_an_unknown_container_has_no_image_of_its_own() -> None:
 def test_now_is_the_only_clock() -> None:
     """A status is a function of its arguments: computed twice it is the same."""
     assert computed(pod(), view(has_ended=True)) == phases.pod_status(pod(), view(has_ended=True), PLACE, NOW)
+
+
+# --- containers that are kept back -----------------------------------------------------------------------------------
+
+KEPT_BACK = {"annotations": {"interlink.eu/disable-offload-containers": "side, other"}}
+WITH_SIDE = pod(metadata=KEPT_BACK, containers=[{"name": "c"}, {"name": "side"}])
+
+
+@pytest.mark.parametrize(
+    ("job", "phase", "side"),
+    [
+        (view(waiting()), "Pending", {"waiting": "NotOffloaded"}),
+        (view(running()), "Running", {"waiting": "NotOffloaded"}),
+        (view(ended(), has_ended=True), "Succeeded", {"terminated": "NotOffloaded"}),
+        (view(ended(exit_code=3), has_ended=True), "Failed", {"terminated": "NotOffloaded"}),
+    ],
+)
+def test_a_container_that_is_kept_back_decides_nothing(job: JobView, phase: str, side: dict[str, str]) -> None:
+    """It is no part of the job, but Kubernetes gets an entry for it."""
+    status_ = computed(WITH_SIDE, job)
+
+    assert status_.phase == phase
+    state = container(status_, "side")["state"]
+    assert {kind: entry["reason"] for kind, entry in state.items()} == side
+    assert condition(status_, "Ready").status == ("True" if phase == "Running" else "False")
+
+
+def test_a_kept_back_container_gives_an_equal_status() -> None:
+    """Nothing is written when nothing has changed."""
+    job = view(running())
+
+    assert computed(after(WITH_SIDE, job), job, 60) == computed(WITH_SIDE, job)
+
+
+def test_a_pod_is_known_by_the_address_that_it_asks_for() -> None:
+    """By its annotation."""
+    asking = pod(metadata={"annotations": {"interlink.eu/pod-ip": "10.9.9.9"}})
+
+    assert computed(asking, view(running())).pod_ip == "10.9.9.9"

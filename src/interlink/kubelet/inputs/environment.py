@@ -1,29 +1,30 @@
 """A container's environment, resolved to plain values in the order of the rules of a kubelet:
-`envFrom` in order, then `env` in order; `$(VAR)` refers to what has been defined before it.
+service links, `envFrom` in order, then `env` in order; `$(VAR)` refers to what has been defined before it.
 """
 
 import re
 from collections.abc import Mapping
 
 from interlink.kubelet.errors import MissingInput, Unsupported
-from interlink.kubelet.inputs import fields
+from interlink.kubelet.inputs import fields, resources, services
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.objects import Objects
-from interlink.model.pods import Container, EnvFromSource, EnvVarSource, KeySelector, Pod
+from interlink.kubelet.inputs.services import Service, ServiceMeta, ServicePort, ServiceSpec
+from interlink.model.pods import Container, EnvFromSource, EnvVar, EnvVarSource, KeySelector, Pod
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 async def resolve(container: Container, pod: Pod, objects: Objects, surroundings: Surroundings) -> dict[str, str]:
     """Raises MissingInput for a reference that cannot be resolved yet, Unsupported for one that never can be."""
-    values: dict[str, str] = {}
+    values = services.variables(await _services(objects, surroundings))
     for source in container.env_from or []:
         values.update(await _all_of(source, objects))
     for variable in container.env or []:
         if variable.value_from is None:
             values[variable.name] = expand(variable.value or "", values)
             continue
-        found = await _one(variable.name, variable.value_from, pod, objects, surroundings)
+        found = await _one(variable, container, pod, objects, surroundings)
         if found is not None:
             values[variable.name] = found
     return values
@@ -47,11 +48,29 @@ async def _all_of(source: EnvFromSource, objects: Objects) -> dict[str, str]:
         found = _texts(await objects.secret_values(secret.name, is_optional=bool(secret.optional)))
     else:
         found = {}
-    return {source.prefix + key: text for key, text in found.items()}
+    return {source.prefix + key: text for key, text in found.items() if _is_name(source.prefix + key)}
 
 
-async def _one(name: str, source: EnvVarSource, pod: Pod, objects: Objects, surroundings: Surroundings) -> str | None:
+def _is_name(text: str) -> bool:
+    """Since Kubernetes 1.34 any printable ASCII but `=`; other keys of an object are passed over, as a kubelet does."""
+    return bool(text) and all("\x20" <= letter <= "\x7e" and letter != "=" for letter in text)
+
+
+async def _services(objects: Objects, surroundings: Surroundings) -> list[Service]:
+    """Where the API server has an address for the pods of this node, the service `kubernetes` is there."""
+    found = await objects.services()
+    if surroundings.kubernetes is None:
+        return found
+    address, port = surroundings.kubernetes
+    spec = ServiceSpec(cluster_ip=address, ports=[ServicePort(port=port, name="https")])
+    return [*found, Service(metadata=ServiceMeta(name="kubernetes"), spec=spec)]
+
+
+async def _one(
+    variable: EnvVar, container: Container, pod: Pod, objects: Objects, surroundings: Surroundings
+) -> str | None:
     """None for an optional reference to something that is not there: the variable is not set."""
+    source = variable.value_from or EnvVarSource()
     if (selector := source.config_map_key_ref) is not None:
         texts = await objects.config_map_texts(selector.name, is_optional=bool(selector.optional))
         return _picked(texts, selector, "configmap", pod)
@@ -61,8 +80,12 @@ async def _one(name: str, source: EnvVarSource, pod: Pod, objects: Objects, surr
         return _picked(_texts(wanted), selector, "secret", pod)
     if source.field_ref is not None:
         return fields.value(source.field_ref, pod, surroundings)
-    kind = "resourceFieldRef" if source.resource_field_ref else "fileKeyRef" if source.file_key_ref else "a source"
-    raise Unsupported(f"environment variable {name!r} takes its value from {kind}, which this node does not support")
+    if (wanted_resource := source.resource_field_ref) is not None:
+        return resources.value(wanted_resource, container, surroundings.allocatable)
+    kind = "fileKeyRef" if source.file_key_ref else "a source"
+    raise Unsupported(
+        f"environment variable {variable.name!r} takes its value from {kind}, which this node does not support"
+    )
 
 
 def _picked(texts: Mapping[str, str], selector: KeySelector, kind: str, pod: Pod) -> str | None:

@@ -1,6 +1,7 @@
 """The downward API: values of the pod itself, by field path."""
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -11,10 +12,20 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What a pod can ask of its node."""
+    """What a pod can ask of its node, beside what Kubernetes holds.
+
+    `has_projected_volumes`: whether the site takes them. `job_script_builder_url`: who makes job scripts for it.
+    `kubernetes`: address and port at which pods reach the API server where its service's address does not do;
+    `ca_certificate` replaces the one in `kube-root-ca.crt` then.
+    """
 
     host_ip: str
     pod_ip: str
+    allocatable: Mapping[str, str] = {}
+    kubernetes: tuple[str, int] | None = None
+    ca_certificate: str = ""
+    has_projected_volumes: bool = True
+    job_script_builder_url: str = ""
 
 
 def value(selector: FieldSelector, pod: Pod, surroundings: Surroundings) -> str:
@@ -32,8 +43,8 @@ def value(selector: FieldSelector, pod: Pod, surroundings: Surroundings) -> str:
         "spec.serviceAccountName": pod.spec.service_account_name or "default",
         "status.hostIP": surroundings.host_ip,
         "status.hostIPs": surroundings.host_ip,
-        "status.podIP": surroundings.pod_ip,
-        "status.podIPs": surroundings.pod_ip,
+        "status.podIP": pod.wanted_ip or surroundings.pod_ip,
+        "status.podIPs": pod.wanted_ip or surroundings.pod_ip,
         "metadata.labels": _table(pod.metadata.labels),
         "metadata.annotations": _table(pod.metadata.annotations),
     }

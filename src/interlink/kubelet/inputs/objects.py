@@ -2,11 +2,13 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from interlink.kubelet.errors import MissingInput
+from interlink.kubelet.inputs.services import Service
 from interlink.model.pods import Pod, ServiceAccountTokenProjection
 
 
@@ -31,6 +33,8 @@ class Source(Protocol):
     async def secret(self, namespace: str, name: str) -> bytes | None: ...
 
     async def token(self, pod: Pod, request: ServiceAccountTokenProjection) -> str: ...
+
+    async def services(self, namespace: str) -> Sequence[Service]: ...
 
 
 class Objects:
@@ -59,6 +63,13 @@ class Objects:
 
     async def secret_values(self, name: str, *, is_optional: bool) -> dict[str, bytes]:
         return _bytes((await self._decoded("Secret", name, is_optional=is_optional)).data, name)
+
+    async def services(self) -> list[Service]:
+        """Those whose variables the pod's containers get: all of its namespace, and that of Kubernetes itself."""
+        master = [s for s in await self._source.services("default") if s.metadata.name == "kubernetes"]
+        if self._pod.spec.enable_service_links is False:
+            return master
+        return [*master, *await self._source.services(self._pod.metadata.namespace)]
 
     async def token(self, request: ServiceAccountTokenProjection) -> str:
         return await self._source.token(self._pod, request)

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import msgspec
 
 from interlink.kubelet.errors import MissingInput, Unsupported
-from interlink.kubelet.inputs import fields
+from interlink.kubelet.inputs import fields, resources
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.objects import KeyedObject, Meta, Objects
 from interlink.model.pods import DownwardAPIFile, ObjectProjection, Pod, Volume, VolumeProjection
+
+_ROOT_CA = "kube-root-ca.crt"
 
 
 async def projected(volume: Volume, pod: Pod, objects: Objects, surroundings: Surroundings) -> bytes:
@@ -45,6 +47,8 @@ async def _files(source: VolumeProjection, pod: Pod, objects: Objects, surroundi
         return {item.path: _field(item, pod, surroundings) for item in source.downward_api.items or []}
     if (config_map := source.config_map) is not None:
         values = await objects.config_map_values(config_map.name, is_optional=bool(config_map.optional))
+        if config_map.name == _ROOT_CA and surroundings.ca_certificate:
+            values = {"ca.crt": surroundings.ca_certificate.encode()}
         return _selected(values, config_map)
     if (secret := source.secret) is not None:
         return _selected(await objects.secret_values(secret.name, is_optional=bool(secret.optional)), secret)
@@ -61,6 +65,12 @@ def _selected(values: Mapping[str, bytes], projection: ObjectProjection) -> dict
 
 
 def _field(item: DownwardAPIFile, pod: Pod, surroundings: Surroundings) -> bytes:
-    if item.field_ref is None:
-        raise Unsupported("resourceFieldRef in a volume is not supported")
-    return fields.value(item.field_ref, pod, surroundings).encode()
+    if item.field_ref is not None:
+        return fields.value(item.field_ref, pod, surroundings).encode()
+    if (selector := item.resource_field_ref) is not None:
+        containers = [*(pod.spec.init_containers or []), *(pod.spec.containers or [])]
+        named = next((c for c in containers if c.name == selector.container_name), None)
+        if named is None:
+            raise Unsupported(f"downward API file {item.path!r}: no container {selector.container_name!r} in the pod")
+        return resources.value(selector, named, surroundings.allocatable).encode()
+    raise Unsupported(f"downward API file {item.path!r} has neither fieldRef nor resourceFieldRef")

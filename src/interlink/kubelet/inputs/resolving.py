@@ -9,6 +9,7 @@ from interlink.kubelet.errors import MissingInput
 from interlink.kubelet.inputs import environment, projections
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.objects import Objects, Source
+from interlink.model import pods
 from interlink.model.pods import Container, Pod, Seen, Volume
 from interlink.wire.messages import PodCreateRequest
 
@@ -17,7 +18,7 @@ async def resolve(seen: Seen, source: Source, surroundings: Surroundings) -> Pod
     """Raises MissingInput while something that the pod needs is not there, Unsupported for what never will be."""
     pod = seen.pod
     objects = Objects(source, pod)
-    volumes = pod.spec.volumes or []
+    volumes = [v for v in pod.spec.volumes or [] if surroundings.has_projected_volumes or not _is_projected(v)]
     return PodCreateRequest(
         pod=Raw(await _resolved_pod(seen, objects, surroundings)),
         configmaps=await _objects(volumes, objects, kind="ConfigMap"),
@@ -25,8 +26,9 @@ async def resolve(seen: Seen, source: Source, surroundings: Surroundings) -> Pod
         projectedvolumesmaps=[
             Raw(await projections.projected(volume, pod, objects, surroundings))
             for volume in volumes
-            if volume.projected is not None or volume.downward_api is not None
+            if _is_projected(volume)
         ],
+        jobscript_url=surroundings.job_script_builder_url,
     )
 
 
@@ -53,12 +55,17 @@ async def _resolved_pod(seen: Seen, objects: Objects, surroundings: Surroundings
     document: dict[str, Any] = msgspec.json.decode(seen.raw)
     document["metadata"].pop("managedFields", None)
     spec = document["spec"]
+    for key in ("initContainers", "containers"):
+        spec[key] = [entry for entry in spec.get(key) or [] if entry.get("name") not in pods.kept_back(seen.pod)]
+    offloaded = pods.offloaded(seen.pod)
     for key, containers in (
-        ("initContainers", seen.pod.spec.init_containers),
-        ("containers", seen.pod.spec.containers),
+        ("initContainers", offloaded.spec.init_containers),
+        ("containers", offloaded.spec.containers),
     ):
         for entry, container in zip(spec.get(key) or [], containers or [], strict=True):
             await _resolve_container(entry, container, seen.pod, objects, surroundings)
+    if not surroundings.has_projected_volumes:
+        _leave_out(spec, {volume.name for volume in seen.pod.spec.volumes or [] if _is_projected(volume)})
     for entry in spec.get("volumes") or []:
         _as_projected(entry)
     return msgspec.json.encode(document)
@@ -76,6 +83,18 @@ async def _resolve_container(
     for key in ("command", "args"):
         if entry.get(key):
             entry[key] = [environment.expand(text, values) for text in entry[key]]
+
+
+def _is_projected(volume: Volume) -> bool:
+    return volume.projected is not None or volume.downward_api is not None
+
+
+def _leave_out(spec: dict[str, Any], volumes: set[str]) -> None:
+    """Volumes and whatever mounts them."""
+    spec["volumes"] = [entry for entry in spec.get("volumes") or [] if entry["name"] not in volumes]
+    for container in (*(spec.get("initContainers") or []), *(spec.get("containers") or [])):
+        mounts = container.get("volumeMounts") or []
+        container["volumeMounts"] = [mount for mount in mounts if mount["name"] not in volumes]
 
 
 def _as_projected(volume: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Raw
 
-from interlink.model.pods import ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume
+from interlink.model.pods import ConfigMapVolumeSource, KeyToPath, ProjectedVolumeSource, SecretVolumeSource, Volume
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.errors import Rejected
 from interlink.wire import codec
@@ -86,10 +86,13 @@ class Volumes:
             contents = _contents(self._secrets, secret.secret_name, is_secret=True)
             return _object("Secret", secret.secret_name, contents, secret)
         if volume.projected is not None:
+            contents = _contents(self._projected, volume.name, is_secret=False)
+            modes = _modes(volume.projected)
             return _Projection(
                 kind="projected data",
                 name=volume.name,
-                contents=_contents(self._projected, volume.name, is_secret=False),
+                contents=contents,
+                items=[KeyToPath(key=path, path=path, mode=modes.get(path)) for path in contents or {}],
                 default_mode=volume.projected.default_mode,
             )
         raise Rejected(
@@ -109,6 +112,16 @@ def _object(
         default_mode=source.default_mode,
         is_optional=bool(source.optional),
     )
+
+
+def _modes(projected: ProjectedVolumeSource) -> dict[str, int | None]:
+    """By path; a projected volume comes as files that are already put together, only their modes are still to be
+    read from the pod."""
+    found: dict[str, int | None] = {}
+    for source in projected.sources or []:
+        for part in (source.config_map, source.secret, source.downward_api):
+            found |= {item.path: item.mode for item in (part.items if part else None) or []}
+    return found
 
 
 def _by_name(objects: Iterable[Raw]) -> dict[str, _KeyedData]:

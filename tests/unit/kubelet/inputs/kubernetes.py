@@ -1,15 +1,17 @@
 """The objects of a small Kubernetes, for tests of what pods refer to."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from interlink.kubelet.errors import MissingInput
 from interlink.kubelet.inputs.fields import Surroundings
+from interlink.kubelet.inputs.services import Service
 from interlink.model.pods import Pod, ServiceAccountTokenProjection
 
-HERE = Surroundings(host_ip="10.0.0.1", pod_ip="10.0.0.2")
+HERE = Surroundings(host_ip="10.0.0.1", pod_ip="10.0.0.2", allocatable={"ephemeral-storage": "10Gi"})
 Item = tuple[str, str, bytes]
 
 
@@ -29,7 +31,8 @@ def secret(name: str, data: Mapping[str, bytes]) -> Item:
 class Kubernetes:
     """A Source; `fetched` holds every question, `is_away` lets each fail."""
 
-    def __init__(self, *items: Item) -> None:
+    def __init__(self, *items: Item, services: Mapping[str, Sequence[Service]] = MappingProxyType({})) -> None:
+        self._services = services
         self._items = {(kind, name): data for kind, name, data in items}
         self.fetched: list[str] = []
         self.is_away = False
@@ -42,6 +45,9 @@ class Kubernetes:
 
     async def token(self, pod: Pod, request: ServiceAccountTokenProjection) -> str:
         return f"token of {pod.uid} for {request.audience}"
+
+    async def services(self, namespace: str) -> Sequence[Service]:
+        return self._services.get(namespace, [])
 
     def _fetch(self, kind: str, namespace: str, name: str) -> bytes | None:
         self.fetched.append(f"{kind} {namespace}/{name}")

@@ -7,7 +7,9 @@ import pytest
 
 from interlink.kubelet.errors import KubeletError, MissingInput, Unsupported
 from interlink.kubelet.inputs import environment
+from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.objects import Objects
+from interlink.kubelet.inputs.services import Service, ServiceMeta, ServicePort, ServiceSpec
 from interlink.model.pods import Container
 from tests.unit.builders import Document, pod
 from tests.unit.kubelet.inputs.kubernetes import HERE, Kubernetes, config_map, secret
@@ -172,7 +174,17 @@ async def test_an_optional_reference_may_be_missing(container: Document) -> None
 
 
 BAD: list[tuple[Document, type[KubeletError], str]] = [
-    ({"env": [variable("X", "resourceFieldRef", resource="limits.cpu")]}, Unsupported, "'X'.*resourceFieldRef"),
+    (
+        {"env": [variable("X", "resourceFieldRef", resource="limits.gold")]},
+        Unsupported,
+        "resourceFieldRef 'limits.gold'",
+    ),
+    ({"env": [variable("X", "resourceFieldRef", resource="cpu")]}, Unsupported, "resourceFieldRef 'cpu'"),
+    (
+        {"env": [variable("X", "resourceFieldRef", resource="requests.cpu", divisor="x")]},
+        Unsupported,
+        "divisor 'x'",
+    ),
     ({"env": [variable("X", "fileKeyRef", path="p", key="k")]}, Unsupported, "'X'.*fileKeyRef"),
     ({"env": [{"name": "X", "valueFrom": {"newKindRef": {}}}]}, Unsupported, "'X'.*a source"),
     ({"env": [variable("X", "fieldRef", fieldPath="status.qosClass")]}, Unsupported, "status.qosClass"),
@@ -240,3 +252,104 @@ async def test_the_default_service_account_has_a_name() -> None:
     )
 
     assert await environment.resolve(spec, pod(), Objects(SITE, pod()), HERE) == {"X": "default"}
+
+
+# --- resources -------------------------------------------------------------------------------------------------------
+
+LIMITED = {"limits": {"cpu": "1500m", "memory": "100Mi"}, "requests": {"cpu": "250m"}}
+RESOURCES = [
+    ("limits.cpu", None, "2"),
+    ("limits.cpu", "1m", "1500"),
+    ("limits.cpu", "0", "2"),
+    ("requests.cpu", None, "1"),
+    ("requests.cpu", "1m", "250"),
+    ("limits.memory", None, "104857600"),
+    ("limits.memory", "1Mi", "100"),
+    ("limits.memory", "1M", "105"),
+    ("requests.memory", "1Mi", "0"),
+    ("limits.ephemeral-storage", "1Gi", "10"),
+]
+
+
+@pytest.mark.parametrize(("resource", "divisor", "expected"), RESOURCES)
+async def test_a_resource_in_units_of_its_divisor(resource: str, divisor: str | None, expected: str) -> None:
+    """Rounded up; a limit that is not set is what the node has."""
+    selector = {"resource": resource} | ({"divisor": divisor} if divisor else {})
+
+    found = await resolved(resources=LIMITED, env=[{"name": "X", "valueFrom": {"resourceFieldRef": selector}}])
+
+    assert found == {"X": expected}
+
+
+# --- service links ---------------------------------------------------------------------------------------------------
+
+
+def service(name: str, address: str, *ports: tuple[int, str]) -> Service:
+    spec = ServiceSpec(cluster_ip=address, ports=[ServicePort(port=port, name=label) for port, label in ports])
+    return Service(metadata=ServiceMeta(name=name), spec=spec)
+
+
+LINKED = Kubernetes(
+    config_map("cm", {"WEB_SERVICE_PORT": "mine", "not a = name": "x", "ok.name-1": "y", "\u00e4": "z"}),
+    services={
+        "default": [service("kubernetes", "10.96.0.1", (443, "https")), service("other", "10.96.0.2", (1, ""))],
+        "ns": [
+            service("web", "10.96.0.9", (80, "http"), (9090, "admin-port")),
+            service("headless", "None", (80, "")),
+            service("portless", "10.96.0.8"),
+            service("six", "fd00::1", (53, "")),
+        ],
+    },
+)
+MASTER = {
+    "KUBERNETES_SERVICE_HOST": "10.96.0.1",
+    "KUBERNETES_SERVICE_PORT": "443",
+    "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+    "KUBERNETES_PORT": "tcp://10.96.0.1:443",
+    "KUBERNETES_PORT_443_TCP": "tcp://10.96.0.1:443",
+    "KUBERNETES_PORT_443_TCP_PROTO": "tcp",
+    "KUBERNETES_PORT_443_TCP_PORT": "443",
+    "KUBERNETES_PORT_443_TCP_ADDR": "10.96.0.1",
+}
+
+
+async def linked(surroundings: Surroundings = HERE, *, env_from: Any = None, **spec: Any) -> dict[str, str]:
+    asker = pod(**spec)
+    container = msgspec.convert({"name": "c", "envFrom": env_from or []}, Container)
+    return await environment.resolve(container, asker, Objects(LINKED, asker), surroundings)
+
+
+async def test_services_of_the_namespace_have_variables() -> None:
+    """As a kubelet makes them; headless ones and those of other namespaces have none."""
+    found = await linked()
+
+    assert found.items() >= MASTER.items()
+    assert found["WEB_SERVICE_HOST"] == "10.96.0.9"
+    assert found["WEB_SERVICE_PORT"] == "80"
+    assert found["WEB_SERVICE_PORT_ADMIN_PORT"] == "9090"
+    assert found["WEB_PORT_9090_TCP"] == "tcp://10.96.0.9:9090"
+    assert found["SIX_PORT"] == "tcp://[fd00::1]:53"
+    assert not [name for name in found if name.startswith(("HEADLESS", "OTHER", "PORTLESS"))]
+
+
+async def test_service_links_can_be_switched_off() -> None:
+    """But for the one of Kubernetes itself."""
+    assert await linked(enableServiceLinks=False) == MASTER
+
+
+async def test_service_links_are_the_lowest() -> None:
+    """Whatever the pod names wins; keys of an object that are no names are passed over."""
+    found = await linked(env_from=[{"configMapRef": {"name": "cm"}}])
+
+    assert (found["WEB_SERVICE_PORT"], found["ok.name-1"]) == ("mine", "y")
+    assert not {"not a = name", "\u00e4"} & found.keys()
+
+
+async def test_the_api_server_can_have_another_address_for_pods() -> None:
+    """KubernetesApiAddr and KubernetesApiPort."""
+    found = await linked(
+        Surroundings(host_ip="", pod_ip="", kubernetes=("api.example", 6443)), enableServiceLinks=False
+    )
+
+    assert found["KUBERNETES_SERVICE_HOST"] == "api.example"
+    assert found["KUBERNETES_PORT_6443_TCP"] == "tcp://api.example:6443"

@@ -109,7 +109,7 @@ REFUSED: list[tuple[Document, type[KubeletError], str]] = [
     (
         {"downwardAPI": {"items": [{"path": "f", "resourceFieldRef": {"resource": "limits.cpu"}}]}},
         Unsupported,
-        "resource",
+        "no container None",
     ),
     ({"downwardAPI": {"items": [{"path": "f", "fieldRef": {"fieldPath": "no"}}]}}, Unsupported, "'no'"),
 ]
@@ -120,3 +120,30 @@ async def test_a_source_that_cannot_be_had(source: Document, kind: type[KubeletE
     """What is missing makes the pod wait, what is unknown makes it fail; both are named."""
     with pytest.raises(kind, match=text):
         await files(source)
+
+
+async def test_resources_of_a_named_container_as_a_file() -> None:
+    """In a downward API volume the container is named."""
+    selector = {"resource": "limits.memory", "containerName": "c", "divisor": "1Mi"}
+    asker = pod(containers=[{"name": "c", "resources": {"limits": {"memory": "64Mi"}}}])
+    volume = msgspec.convert(
+        {"name": "v", "downwardAPI": {"items": [{"path": "memory", "resourceFieldRef": selector}]}}, Volume
+    )
+
+    found = msgspec.json.decode(await projections.projected(volume, asker, Objects(Kubernetes(), asker), HERE))
+
+    assert found["data"] == {"memory": "64"}
+
+
+async def test_the_root_certificate_of_the_configuration_replaces_the_clusters() -> None:
+    """KubernetesApiCaCrt."""
+    asker = pod()
+    volume = msgspec.convert(
+        {"name": "v", "projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}, Volume
+    )
+    site = Kubernetes(config_map("kube-root-ca.crt", {"ca.crt": "cluster"}))
+    here = msgspec.structs.replace(HERE, ca_certificate="site")
+
+    found = msgspec.json.decode(await projections.projected(volume, asker, Objects(site, asker), here))
+
+    assert found["data"] == {"ca.crt": "site"}

@@ -145,3 +145,50 @@ async def test_a_downward_api_volume_travels_as_a_projected_one() -> None:
 async def test_null_lists_are_no_hindrance(key: str) -> None:
     """A pod whose lists are null is resolved."""
     assert (await sent(SITE, **{key: None}))["metadata"]["uid"] == "uid-1"
+
+
+async def test_containers_that_are_kept_back_do_not_travel() -> None:
+    """Nor is anything resolved for them."""
+    site = Kubernetes()
+    absent = [{"configMapRef": {"name": "no"}}]
+    annotations = {
+        "interlink.eu/disable-offload-containers": "a,b",
+        "interlink.eu/disable-offload-init-containers": "i",
+    }
+
+    document = await sent(
+        site,
+        metadata={"annotations": annotations},
+        containers=[{"name": "a", "envFrom": absent}, {"name": "c"}, {"name": "b"}],
+        initContainers=[{"name": "i", "envFrom": absent}],
+    )
+
+    assert [c["name"] for c in document["spec"]["containers"]] == ["c"]
+    assert document["spec"]["initContainers"] == []
+
+
+async def test_projected_volumes_can_be_left_out() -> None:
+    """With their mounts; other volumes stay."""
+    volumes: list[Document] = [
+        {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        {"name": "labels", "downwardAPI": {"items": []}},
+        {"name": "scratch", "emptyDir": {}},
+    ]
+    mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
+    without = msgspec.structs.replace(HERE, has_projected_volumes=False)
+
+    request = await resolving.resolve(
+        seen(volumes=volumes, containers=[{"name": "c", "volumeMounts": mounts}]), SITE, without
+    )
+
+    spec = msgspec.json.decode(request.pod)["spec"]
+    assert [volume["name"] for volume in spec["volumes"]] == ["scratch"]
+    assert [mount["name"] for mount in spec["containers"][0]["volumeMounts"]] == ["scratch"]
+    assert request.projectedvolumesmaps == []
+
+
+async def test_the_builder_of_job_scripts_is_named() -> None:
+    """JobScriptBuilderURL goes with each pod."""
+    here = msgspec.structs.replace(HERE, job_script_builder_url="http://builder")
+
+    assert (await resolving.resolve(seen(), SITE, here)).jobscript_url == "http://builder"

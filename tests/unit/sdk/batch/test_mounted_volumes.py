@@ -184,3 +184,15 @@ def test_a_projected_volume_that_did_not_come_is_refused() -> None:
 
     with pytest.raises(Rejected, match="the projected data 'v' did not come"):
         volumes.mounted(msgspec.convert({"name": "v", "projected": {"sources": []}}, Volume), HERE)
+
+
+def test_the_files_of_a_projected_volume_have_their_own_modes() -> None:
+    """They come put together; the pod says which mode each was to have."""
+    sources = [
+        {"configMap": {"name": "cm", "items": [item("k", "raw", mode=0o400)]}},
+        {"serviceAccountToken": {"path": "token"}},
+    ]
+
+    found = modes(mounted(projected={"defaultMode": 0o640, "sources": sources}))
+
+    assert found == {"raw": "0o400", "token": "0o640"}

@@ -1,0 +1,66 @@
+"""Controllers replace a pod that failed, at once and for ever: after a rejection the next pod of the same controller
+waits before it is tried, longer each time."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from interlink.aio.backoff import Backoff
+
+_BASE_S = 2.0
+_CAP_S = 300.0
+_FORGET_S = 900.0
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    uid: str = ""
+    controller: bool = False
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    owner_references: list[_Owner] | None = None
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class _History:
+    def __init__(self) -> None:
+        self.delays = Backoff(_BASE_S, _CAP_S)
+        self.last = 0.0
+        self.until = 0.0
+
+
+class Rejections:
+    """By controller; memory only, for a restart may well try once more."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._histories: dict[str, _History] = {}
+
+    def wait_s(self, raw: bytes) -> float:
+        """How long a pod has to wait before it is tried; 0 for at once."""
+        history = self._histories.get(_controller(raw))
+        return max(0.0, history.until - self._now()) if history else 0.0
+
+    def note(self, raw: bytes) -> None:
+        """A pod has been rejected; many at once count as one."""
+        controller, now = _controller(raw), self._now()
+        if not controller:
+            return
+        for old in [uid for uid, known in self._histories.items() if now - known.last > _FORGET_S]:
+            del self._histories[old]
+        history = self._histories.setdefault(controller, _History())
+        history.last = now
+        if now >= history.until:
+            history.until = now + history.delays.next_s()
+
+    def forgive(self, raw: bytes) -> None:
+        """A pod of the same controller has been accepted."""
+        self._histories.pop(_controller(raw), None)
+
+
+def _controller(raw: bytes) -> str:
+    owners = msgspec.json.decode(raw, type=_Manifest).metadata.owner_references or []
+    return next((owner.uid for owner in owners if owner.controller), "")
