@@ -806,3 +806,40 @@ def test_a_full_disk_delays_the_record_but_does_not_end_the_job(job: Job) -> Non
 
     assert runner.wait(10) == 0
     assert job.state()["phase"] == "ended"
+
+
+# What running programs use
+
+
+def usage(job: Job) -> dict[str, Any]:
+    try:
+        containers = json.loads(job.file("usage.json").read_bytes())["containers"]
+    except FileNotFoundError:
+        return {}
+    assert isinstance(containers, dict)
+    return containers
+
+
+def test_what_running_programs_use_is_noted(job: Job) -> None:
+    """CPU time and memory of the whole tree of processes, again and again; a program that waits uses no time."""
+    job.write(container("busy", "(while :; do :; done) & wait"), container("idle", "sleep 60"), usage_s=0.1)
+    job.start()
+
+    first = eventually(lambda: usage(job).get("busy", {}).get("cpuSeconds"), "the use of CPU time")
+    eventually(lambda: usage(job)["busy"]["cpuSeconds"] > first, "more of it")
+
+    assert usage(job)["idle"]["cpuSeconds"] == 0
+    assert min(use["memoryBytes"] for use in usage(job).values()) > 10_000
+
+
+def test_earlier_runs_of_a_container_count(job: Job) -> None:
+    """The counter goes on after a restart, and a container that has ended is not shown."""
+    script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; [ -e again ] && sleep 60; touch again; exit 1"
+    job.write(container("c", script), container("ended", "true"), restart_policy="OnFailure", usage_s=0.1)
+    job.start()
+    eventually(lambda: job.status("c").get("restartCount") == 1 and job.is_running("c"), "the restart")
+    before = job.status("c")["usage"]["cpu_seconds"]
+
+    eventually(lambda: usage(job).get("c", {}).get("cpuSeconds", 0) >= before > 0, "the time of both runs")
+
+    assert "ended" not in usage(job)

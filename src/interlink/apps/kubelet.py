@@ -10,13 +10,14 @@ from interlink.aio import identity
 from interlink.aio.backoff import Backoff
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
+from interlink.apps.endpoint import Endpoint
 from interlink.kube import credentials, paths
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
+from interlink.kube.events import Events
 from interlink.kube.leases import Election
-from interlink.kubelet import certificates, nodekeeping, site
+from interlink.kubelet import nodekeeping, site, telling
 from interlink.kubelet.dialects import EitherDialect
-from interlink.kubelet.endpoint import routes
 from interlink.kubelet.existing import ExistingServer
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.nodekeeping import NodeKeeper
@@ -30,9 +31,8 @@ from interlink.model import ids
 from interlink.model.errors import ConfigurationError
 from interlink.model.ids import Owner
 from interlink.model.phases import Place
-from interlink.model.pods import Pod, Seen
+from interlink.model.pods import Seen
 from interlink.sdk import hosting
-from interlink.sdk.addresses import Address
 from interlink.sdk.errors import SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import messages
@@ -72,6 +72,7 @@ async def _be_active(
     link = Link(
         settings.server,
         peer="interLink server",
+        tls=settings.server_tls,
         token_file=settings.token_file,
         headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
     )
@@ -89,7 +90,9 @@ async def _be_active(
 async def _run(
     settings: KubeletSettings, client: KubeClient, server: Server, election: Election, stopped: asyncio.Event
 ) -> None:
-    heart = _Heart(NodeKeeper(client, settings), server)
+    events = Events(client, component="virtual-kubelet", host=settings.node_name)
+    events.tell(telling.of_start(settings.node_name))
+    heart = _Heart(NodeKeeper(client, settings), server, events, settings.node_name)
 
     def surroundings() -> Surroundings:
         return Surroundings(
@@ -111,11 +114,8 @@ async def _run(
         pods_path=paths.PODS,
         pods_params={"fieldSelector": f"spec.nodeName={settings.node_name}"},
         concurrent_creates=settings.concurrent_creates,
+        tell=events.tell,
     )
-
-    def find_pod(namespace: str, name: str) -> Pod | None:
-        found = (s.pod for s in loop.pods() if s.pod.metadata.name == name and s.pod.metadata.namespace == namespace)
-        return next(found, None)
 
     def problems() -> list[str]:
         waiting = [] if loop.reflector.synced.is_set() else ["the pod list has not been read yet"]
@@ -124,14 +124,15 @@ async def _run(
     async def drain() -> None:
         await heart.drain(loop.pods, within_s=settings.drain_s)
 
-    address = Address(scheme="https", host=settings.listen_host, port=settings.listen_port)
-    app = routes.application(server, find_pod, problems)
-    async with hosting.serving(app, address, tls=certificates.server_context(settings)):
+    endpoint = Endpoint(settings, client, server, loop.pods, problems)
+    async with endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
         await lifecycle.until_stopped(
             election.hold(),
             loop.reflector.run(),
             loop.run(),
+            events.run(),
+            *endpoint.loops(),
             run_repeatedly("jobs", loop.follow_jobs, on_failure=lifecycle.log_trouble),
             run_repeatedly("announce", loop.jobs.announce, on_failure=lifecycle.log_trouble, pause_s=_ANNOUNCE_S),
             run_repeatedly("node", heart.beat, on_failure=lifecycle.log_trouble, pause_s=_PING_S),
@@ -144,18 +145,23 @@ async def _run(
 class _Heart:
     """The node's own life: what the site says of itself, told to Kubernetes."""
 
-    def __init__(self, keeper: NodeKeeper, server: Server) -> None:
+    def __init__(self, keeper: NodeKeeper, server: Server, events: Events, node_name: str) -> None:
         self.site = Site()
+        self._events = events
+        self._node_name = node_name
         self._keeper = keeper
         self._server = server
         self._has_lease = False
         self._nonsense: list[str] = []
 
     async def beat(self) -> None:
+        before = self.site
         try:
             self.site = site.heard(self.site, await self._server.ping())
         except SDKError as error:
             self.site = site.silent(self.site, str(error))
+        if note := telling.of_connectivity(self._node_name, before.trouble, self.site.trouble):
+            self._events.tell(note)
         if self.site.nonsense and self.site.nonsense != self._nonsense:
             log.warning("site.nonsense", ignored=self.site.nonsense)
         self._nonsense = self.site.nonsense

@@ -3,6 +3,9 @@
 PODS = "/api/v1/pods"
 NODES = "/api/v1/nodes"
 NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 -- a path
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+SIGNING_REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
 def namespace(name: str) -> str:
@@ -35,6 +38,18 @@ def node_status(name: str) -> str:
 
 def node_lease(name: str) -> str:
     return f"{NODE_LEASES}/{name}"
+
+
+def signing_request(name: str) -> str:
+    return f"{SIGNING_REQUESTS}/{name}"
+
+
+def events(namespace_: str) -> str:
+    return f"/api/v1/namespaces/{namespace_}/events"
+
+
+def event(namespace_: str, name: str) -> str:
+    return f"{events(namespace_)}/{name}"
 
 
 def services(namespace_: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import structlog
 
 from interlink.aio.failpoints import step
-from interlink.kubelet import admission, metrics
+from interlink.kube.events import Note
+from interlink.kubelet import admission, metrics, telling
 from interlink.kubelet.admission import Objection, Verdict
 from interlink.kubelet.errors import MissingInput, Unsupported, Waits
 from interlink.kubelet.inputs import resolving
@@ -26,12 +27,18 @@ log = structlog.get_logger(__name__)
 
 class Creator:
     def __init__(
-        self, server: Server, source: KubeSource, surroundings: Callable[[], Surroundings], publisher: Publisher
+        self,
+        server: Server,
+        source: KubeSource,
+        surroundings: Callable[[], Surroundings],
+        publisher: Publisher,
+        tell: Callable[[Note], None],
     ) -> None:
         self._server = server
         self._source = source
         self._surroundings = surroundings
         self._publisher = publisher
+        self._tell = tell
         self._rejections = Rejections(lambda: asyncio.get_running_loop().time())
 
     async def create(self, seen: Seen, *, seen_at: float) -> float:
@@ -85,6 +92,7 @@ class Creator:
 
     async def _wait(self, pod: Pod, reason: str, error: Exception) -> None:
         """The pod says why it waits; then it is tried again."""
+        self._tell(telling.of_waiting(pod, reason, error))
         await self._say(pod, Waiting(reason=reason, message=str(error)))
         raise Waits(f"{reason}: {error}") from error
 

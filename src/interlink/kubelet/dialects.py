@@ -9,7 +9,7 @@ from interlink.kubelet.server import Server
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
 from interlink.sdk.errors import NotFound
-from interlink.wire.messages import AnnouncementAnswer, Changes, LogRequest, PodCreateRequest
+from interlink.wire.messages import AnnouncementAnswer, Changes, ContainerUsage, LogRequest, PodCreateRequest
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +52,9 @@ class EitherDialect:
 
     async def announce(self, pods: Sequence[Pod], *, epoch: str, revision: int) -> AnnouncementAnswer:
         return await self._current.announce(pods, epoch=epoch, revision=revision)
+
+    async def usage(self) -> list[ContainerUsage]:
+        return await self._current.usage()
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -27,6 +27,7 @@ from interlink.wire.messages import (
     AnnouncementAnswer,
     Change,
     Changes,
+    ContainerUsage,
     CreateAnswer,
     JobStatus,
     LogRequest,
@@ -133,6 +134,9 @@ class ExistingServer:
     def _is_news(self, change: Change) -> bool:
         before = self._told.get(change.status.uid)
         return before is None or msgspec.structs.replace(before, revision=change.revision) != change
+
+    async def usage(self) -> list[ContainerUsage]:
+        return []
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -9,8 +9,9 @@ import structlog
 from interlink.aio.failpoints import step
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
+from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import metrics, planning, views
+from interlink.kubelet import metrics, planning, telling, views
 from interlink.kubelet.creating import Creator
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
@@ -43,12 +44,14 @@ class PodLoop:
         pods_path: str,
         pods_params: dict[str, str],
         concurrent_creates: int,
+        tell: Callable[[Note], None],
     ) -> None:
         self.reflector = Reflector(client, pods_path, pods_params, self._on_pod)
         self.jobs = Jobs(server, self._pods, self._on_jobs)
         self._server = server
-        self._publisher = Publisher(client, self.reflector, place)
-        self._creator = Creator(server, source, surroundings, self._publisher)
+        self._tell = tell
+        self._publisher = Publisher(client, self.reflector, place, tell)
+        self._creator = Creator(server, source, surroundings, self._publisher, tell)
         self._seen_at: dict[str, float] = {}
         self._told_at: dict[str, float] = {}
         self._gone: dict[str, Seen] = {}
@@ -166,6 +169,9 @@ class PodLoop:
     async def _ask_delete(self, pod: Pod) -> None:
         with step("vk.delete"):
             await self._server.delete(pod)
+        if pod.uid not in self._asked_grace:
+            for note in telling.of_ending(pod):
+                self._tell(note)
         self._asked_grace[pod.uid] = pod.grace_s
         log.info("pod.deleting", pod=pod.full_name, pod_uid=pod.uid, grace_s=pod.grace_s)
         self._queue.add(pod.uid)

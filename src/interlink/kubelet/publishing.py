@@ -1,13 +1,18 @@
 """Writing a pod's status and its job id to Kubernetes: one PATCH for both, only when something differs."""
 
+from collections.abc import Callable
+
 import msgspec
 import structlog
 
 from interlink.aio import clock
 from interlink.aio.failpoints import step
+from interlink.aio.supervising import KeyedLocks
 from interlink.kube import paths
 from interlink.kube.client import KubeClient
+from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
+from interlink.kubelet import telling
 from interlink.model import phases, pods
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
@@ -18,18 +23,24 @@ log = structlog.get_logger(__name__)
 
 
 class Publisher:
-    def __init__(self, client: KubeClient, reflector: Reflector, place: Place) -> None:
+    def __init__(self, client: KubeClient, reflector: Reflector, place: Place, tell: Callable[[Note], None]) -> None:
         self._client = client
         self._reflector = reflector
         self._place = place
+        self._tell = tell
+        self._locks = KeyedLocks()
 
     async def publish(self, pod: Pod, job: JobView, job_id: JobID | None) -> Seen | None:
         """Bring Kubernetes up to date; None when it already is.
 
         The patch names the pod's UID, so a pod made again under the same name is never written to: that raises
         Conflict. Raises NotFound when the pod has gone. Starts from the newest picture of the pod, for another write
-        may have come between.
+        may have come between; of two at the same time the second sees what the first has written.
         """
+        async with self._locks.hold(pod.uid):
+            return await self._publish(pod, job, job_id)
+
+    async def _publish(self, pod: Pod, job: JobView, job_id: JobID | None) -> Seen | None:
         newest = self._reflector.pods.get(pod.uid)
         pod = newest.pod if newest else pod
         status = phases.pod_status(pod, job, self._place, clock.now())
@@ -43,6 +54,8 @@ class Publisher:
             written = await self._annotate(pod, new_id)
         self._reflector.note(written)
         _tell_story(pod, status)
+        for note in telling.of_change(pod, status):
+            self._tell(note)
         return written
 
     async def _annotate(self, pod: Pod, job_id: JobID) -> Seen:

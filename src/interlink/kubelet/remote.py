@@ -8,7 +8,7 @@ from typing import TypeVar
 from interlink.model.ids import JobID, Owner
 from interlink.model.pods import Pod, offloaded, skeleton
 from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
-from interlink.sdk.errors import OutcomeUnknown
+from interlink.sdk.errors import NotFound, OutcomeUnknown
 from interlink.sdk.transport import Link
 from interlink.wire import codec, messages
 from interlink.wire.messages import (
@@ -16,10 +16,12 @@ from interlink.wire.messages import (
     AnnouncementAnswer,
     Changes,
     ChangesRequest,
+    ContainerUsage,
     CreateAnswer,
     KnownPod,
     LogRequest,
     PodCreateRequest,
+    UsageRequest,
 )
 
 M = TypeVar("M")
@@ -71,6 +73,17 @@ class Remote:
             "POST", messages.CHANGES, codec.encode(message), "GetStatus", timeout_s=wait_s + CALL_TIMEOUT_S
         )
         return _read(body, Changes)
+
+    async def usage(self) -> list[ContainerUsage]:
+        """What the node's running containers use; nothing from a server that does not know."""
+        try:
+            body = await self._call("POST", messages.USAGE, codec.encode(UsageRequest(owner=self._owner)), "Usage")
+        except NotFound:
+            return []
+        try:
+            return codec.decode_list(body, ContainerUsage)
+        except codec.InvalidMessage as error:
+            raise OutcomeUnknown(f"the server's answer cannot be read: {error}") from error
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:

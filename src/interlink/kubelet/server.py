@@ -6,7 +6,7 @@ from typing import Protocol
 
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
-from interlink.wire.messages import AnnouncementAnswer, Changes, LogRequest, PodCreateRequest
+from interlink.wire.messages import AnnouncementAnswer, Changes, ContainerUsage, LogRequest, PodCreateRequest
 
 
 class Server(Protocol):
@@ -26,6 +26,10 @@ class Server(Protocol):
 
     async def changes(self, epoch: str, since: int, *, pods: Sequence[Pod], wait_s: float) -> Changes:
         """What is new since then of these pods' jobs; waits for `wait_s` seconds at most."""
+        ...
+
+    async def usage(self) -> list[ContainerUsage]:
+        """What the node's running containers use; empty where it is not known."""
         ...
 
     def logs(self, request: LogRequest) -> contextlib.AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -1,17 +1,19 @@
 """The virtual kubelet's configuration file and environment, with the keys of the existing one."""
 
 import re
+import ssl
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from interlink.model import configuration, quantities
 from interlink.model.errors import ConfigurationError, InvalidQuantity
-from interlink.sdk import addresses
+from interlink.sdk import addresses, tls
 from interlink.sdk.addresses import Address
+from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import Taint
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -37,12 +39,27 @@ class TaintSetting(msgspec.Struct, frozen=True, rename="pascal"):
     effect: str = "NoSchedule"
 
 
+class HTTPSetting(msgspec.Struct, frozen=True, rename="pascal"):
+    insecure: bool = False
+    ca_cert: str = ""
+
+
+class KubeletHTTPSetting(msgspec.Struct, frozen=True, rename="pascal"):
+    insecure: bool = False
+
+
 class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     """The file that `--config` or CONFIGPATH names.
 
     InterlinkURL: where the server is: unix:///path, http://host or https://host.
     InterlinkPort: the server's port; not used with a unix socket.
-    VKTokenFile: a file whose content is sent to the server as bearer token; read anew for each call.
+    VKTokenFile: a file whose content is sent to the server as bearer token; read anew for each call. An empty one
+        sends none.
+    TLS: for an https server: with Enabled, CACertFile is the authority to trust (else the system's), CertFile and
+        KeyFile the certificate to show.
+    HTTP: for an https server, without a TLS block.
+    HTTP.Insecure: trust any server. For tests only: whoever is in between reads every Secret.
+    HTTP.CaCert: a file with the authority to trust, where TLS.CACertFile does not name one; PEM or DER.
     Resources: what the node offers; what the plugin says of itself wins.
     Resources.CPU: cores, as a Kubernetes quantity.
     Resources.Memory: as a Kubernetes quantity.
@@ -57,9 +74,18 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     NodeTaints[].Key: the taint's key.
     NodeTaints[].Value: the taint's value.
     NodeTaints[].Effect: NoSchedule, PreferNoSchedule or NoExecute; anything else is NoSchedule.
-    KubeletCertFile: the certificate that the node's HTTPS endpoint shows; without one it makes its own, which the API
-        server has no reason to trust.
+    KubeletCertFile: the certificate that the node's HTTPS endpoint shows; read anew when it changes.
     KubeletKeyFile: the key of that certificate.
+    DisableCSR: without KubeletCertFile the certificate is asked of the cluster, by a CertificateSigningRequest that
+        somebody must approve; until then, and always with this key, the endpoint shows one of its own making, which
+        the API server has no reason to trust.
+    KubeletCSRSignerName: the signer that is asked.
+    KubeletAuthentication: webhook asks Kubernetes who calls the endpoint and what the caller may do, as a kubelet does;
+        none lets everybody in who reaches the port.
+    KubeletClientCAFile: the authority of client certificates at the endpoint (PEM), read anew when it changes; without
+        one, the authority that the API server publishes in ConfigMap kube-system/extension-apiserver-authentication.
+    KubeletHTTP: accepted and not used, as before.
+    KubeletHTTP.Insecure: accepted and not used, as before.
     ClusterID: the cluster's name at the server and in the names of jobs; without one it is taken from the UID of the
         namespace kube-system. Do not change it while pods run.
     ConcurrentCreates: how many creates may be under way at the same time.
@@ -98,6 +124,13 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     node_taints: list[TaintSetting] | None = None
     kubelet_cert_file: str = ""
     kubelet_key_file: str = ""
+    disable_csr: bool = msgspec.field(name="DisableCSR", default=False)
+    kubelet_csr_signer_name: str = msgspec.field(name="KubeletCSRSignerName", default="kubernetes.io/kubelet-serving")
+    kubelet_authentication: Literal["webhook", "none"] = "webhook"
+    kubelet_client_ca_file: str = msgspec.field(name="KubeletClientCAFile", default="")
+    kubelet_http: KubeletHTTPSetting | None = msgspec.field(name="KubeletHTTP", default=None)
+    http: HTTPSetting = msgspec.field(name="HTTP", default=HTTPSetting())
+    tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
     cluster_id: str = msgspec.field(name="ClusterID", default="")
     concurrent_creates: int = 32
     kubernetes_api_addr: str = ""
@@ -119,16 +152,24 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class KubeletSettings(msgspec.Struct, frozen=True):
-    """`kubeconfig` None: the service account of the pod that we run in. `cluster_id` empty: from the cluster."""
+    """`kubeconfig` None: the service account of the pod that we run in. `cluster_id` empty: from the cluster.
+
+    `certificate` None: asked of the cluster's `csr_signer`, or self-signed when that is None. `client_authority` None:
+    the published one.
+    """
 
     node_name: str
     server: Address
+    server_tls: ssl.SSLContext | None
     token_file: Path | None
     kubeconfig: Path | None
     listen_host: str
     listen_port: int
     node_ip: str
     certificate: tuple[Path, Path] | None
+    csr_signer: str | None
+    is_authenticating: bool
+    client_authority: Path | None
     cluster_id: str
     resources: dict[str, str]
     labels: dict[str, str]
@@ -155,15 +196,20 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
     if not file.drain_seconds >= 0:
         raise ConfigurationError(f"{source}: DrainSeconds: must not be negative, as {file.drain_seconds} is")
     kubeconfig = environment.get("KUBECONFIG")
+    server = addresses.parse(file.interlink_url, file.interlink_port, key=f"{source}: InterlinkURL")
     return KubeletSettings(
         node_name=node_name,
-        server=addresses.parse(file.interlink_url, file.interlink_port, key=f"{source}: InterlinkURL"),
+        server=server,
+        server_tls=_server_tls(server, file, source),
         token_file=Path(file.vk_token_file) if file.vk_token_file else None,
         kubeconfig=Path(kubeconfig) if kubeconfig else None,
         listen_host=environment.get("KUBELET_URL") or "0.0.0.0",  # noqa: S104 -- the API server must reach it
         listen_port=_port(environment.get("KUBELET_PORT") or "5820"),
         node_ip=_ip(environment.get("POD_IP") or "127.0.0.1"),
         certificate=_certificate(file, source),
+        csr_signer=None if file.disable_csr else file.kubelet_csr_signer_name,
+        is_authenticating=file.kubelet_authentication == "webhook",
+        client_authority=Path(file.kubelet_client_ca_file) if file.kubelet_client_ca_file else None,
         cluster_id=file.cluster_id,
         resources=_resources(file.resources, source),
         labels=_models(file.resources) | _labels(file.node_labels or [], source),
@@ -205,6 +251,23 @@ def _certificate(file: KubeletFile, source: str) -> tuple[Path, Path] | None:
     if bool(file.kubelet_cert_file) != bool(file.kubelet_key_file):
         raise ConfigurationError(f"{source}: KubeletCertFile and KubeletKeyFile must be set together")
     return (Path(file.kubelet_cert_file), Path(file.kubelet_key_file)) if file.kubelet_cert_file else None
+
+
+def _server_tls(server: Address, file: KubeletFile, source: str) -> ssl.SSLContext | None:
+    if server.scheme != "https":
+        if file.tls.enabled:
+            raise ConfigurationError(f"{source}: TLS.Enabled: InterlinkURL must start with https:// then")
+        return None
+    wanted = file.tls if file.tls.enabled else TLSFile()
+    authority_key = f"{source}: TLS.CACertFile"
+    if not wanted.ca_cert_file:
+        wanted = msgspec.structs.replace(wanted, ca_cert_file=file.http.ca_cert)
+        authority_key = f"{source}: HTTP.CaCert"
+    context = tls.client_context(wanted, key=f"{source}: TLS", authority_key=authority_key)
+    if file.http.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _resources(setting: ResourcesSetting, source: str) -> dict[str, str]:

@@ -3,12 +3,20 @@
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
-from interlink.model.ids import JobID
+from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
 from interlink.sdk.errors import OutcomeUnknown
 from interlink.sdk.transport import Link
 from interlink.wire import codec, messages
-from interlink.wire.messages import CreateAnswer, Job, JobStatus, LogRequest, RetrievedPodData
+from interlink.wire.messages import (
+    ContainerUsage,
+    CreateAnswer,
+    Job,
+    JobStatus,
+    LogRequest,
+    RetrievedPodData,
+    UsageRequest,
+)
 
 CREATE_TIMEOUT_S = 120.0
 CALL_TIMEOUT_S = 30.0
@@ -67,3 +75,12 @@ class PluginClient:
             return codec.decode_list(body, Job)
         except codec.InvalidMessage as error:
             raise OutcomeUnknown(f"the plugin's answer to {messages.JOBS} cannot be read: {error}") from error
+
+    async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
+        """What these pods' running containers use. Raises NotFound where the plugin does not know."""
+        message = UsageRequest(pods=list(pods))
+        body = await self._link.call("POST", messages.USAGE, codec.encode(message), timeout_s=CALL_TIMEOUT_S)
+        try:
+            return codec.decode_list(body, ContainerUsage)
+        except codec.InvalidMessage as error:
+            raise OutcomeUnknown(f"the plugin's answer to {messages.USAGE} cannot be read: {error}") from error

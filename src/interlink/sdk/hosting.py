@@ -12,6 +12,7 @@ from pathlib import Path
 import prometheus_client
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from interlink.model.errors import ConfigurationError, ModelError
 from interlink.sdk.addresses import Address
@@ -37,16 +38,28 @@ _ANSWERS: dict[type[SDKError], tuple[int, str]] = {
 }
 
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
 def application(
-    routes: Sequence[web.RouteDef], *, readiness: Readiness, body_limit_bytes: int = BODY_LIMIT_BYTES
+    routes: Sequence[web.RouteDef],
+    *,
+    readiness: Readiness,
+    body_limit_bytes: int = BODY_LIMIT_BYTES,
+    guard: Middleware | None = None,
 ) -> web.Application:
-    """An application with `routes`, `/healthz`, `/readyz` (503 and the problems while there are any) and `/metrics`."""
+    """An application with `routes`, `/healthz`, `/readyz` (503 and the problems while there are any) and `/metrics`.
+
+    `guard` sees every request before its route, those for routes that do not exist as well.
+    """
 
     async def readyz(_: web.Request) -> web.Response:
         problems = readiness()
         return web.Response(text="\n".join(problems) or "ok", status=503 if problems else 200)
 
-    app = web.Application(client_max_size=body_limit_bytes, middlewares=[_measured, _errors_as_answers])
+    app = web.Application(
+        client_max_size=body_limit_bytes, middlewares=[_measured, _errors_as_answers, *([guard] if guard else [])]
+    )
     app.add_routes([web.get("/healthz", _healthz), web.get("/readyz", readyz), web.get("/metrics", _metrics)])
     app.add_routes(routes)
     app[_WAITING] = _Waiting()
@@ -88,9 +101,6 @@ async def _healthz(_: web.Request) -> web.Response:
 
 async def _metrics(_: web.Request) -> web.Response:
     return web.Response(body=prometheus_client.generate_latest(), content_type="text/plain", charset="utf-8")
-
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @web.middleware

@@ -5,11 +5,11 @@ errors of `interlink.sdk.errors`; anything else counts as OutcomeUnknown.
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from interlink.model.ids import JobID
+from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
-from interlink.wire.messages import Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
 
 
 class Plugin(Protocol):
@@ -44,4 +44,13 @@ class Plugin(Protocol):
 
     async def capacity(self) -> PingAnswer:
         """What the site offers, and that it answers."""
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A plugin that knows what running containers use; optional."""
+
+    async def usage(self, pods: Sequence[PodUID]) -> Sequence[ContainerUsage]:
+        """Of the running containers of these pods that something is known of; never a guess."""
         ...

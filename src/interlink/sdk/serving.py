@@ -1,4 +1,4 @@
-"""A plugin's HTTP side: the existing wire dialect, and `/interlink/v1/jobs` of our own."""
+"""A plugin's HTTP side: the existing wire dialect, and what is under `/interlink/v1/` of our own."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 import structlog
 from aiohttp import web
 
+from interlink.model import ids
 from interlink.model.pods import Pod
 from interlink.sdk import hosting
-from interlink.sdk.plugin import Plugin
+from interlink.sdk.plugin import Metered, Plugin
 from interlink.wire import codec, messages
-from interlink.wire.messages import CreateAnswer, LogRequest, RetrievedPodData
+from interlink.wire.messages import CreateAnswer, LogRequest, RetrievedPodData, UsageRequest
 
 log = structlog.get_logger(__name__)
 
@@ -25,9 +26,18 @@ def application(plugin: Plugin) -> web.Application:
             web.route("*", "/status", handlers.status),
             web.route("*", "/getLogs", handlers.logs),
             web.post(messages.JOBS, handlers.jobs),
+            *([web.post(messages.USAGE, _usage(plugin))] if isinstance(plugin, Metered) else []),
         ],
         readiness=list,
     )
+
+
+def _usage(plugin: Metered) -> hosting.Handler:
+    async def usage(request: web.Request) -> web.Response:
+        message = codec.decode(await request.read(), UsageRequest)
+        return json_answer(list(await plugin.usage([ids.pod_uid(uid) for uid in message.pods])))
+
+    return usage
 
 
 class _Handlers:

@@ -1,6 +1,7 @@
 """TLS from the files that a configuration names: 1.2 at least, client certificates when an authority is named."""
 
 import ssl
+from pathlib import Path
 
 import msgspec
 
@@ -21,22 +22,25 @@ def server_context(tls: TLSFile, *, key: str) -> ssl.SSLContext:
     if not tls.cert_file or not tls.key_file:
         raise ConfigurationError(f"{key}: CertFile and KeyFile are needed for https")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _load(context, tls, key)
+    _load(context, tls, key, authority_key=f"{key}.CACertFile")
     if tls.ca_cert_file:
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
-def client_context(tls: TLSFile, *, key: str) -> ssl.SSLContext:
-    """Trusts the named authority only, or the system's; shows the certificate when there is one."""
+def client_context(tls: TLSFile, *, key: str, authority_key: str = "") -> ssl.SSLContext:
+    """Trusts the named authority only, or the system's; shows the certificate when there is one.
+
+    `authority_key`: where the authority is named, if not in the block itself.
+    """
     context = ssl.create_default_context()
     if tls.ca_cert_file:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _load(context, tls, key)
+    _load(context, tls, key, authority_key=authority_key or f"{key}.CACertFile")
     return context
 
 
-def _load(context: ssl.SSLContext, tls: TLSFile, key: str) -> None:
+def _load(context: ssl.SSLContext, tls: TLSFile, key: str, *, authority_key: str) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     place = key
     try:
@@ -44,7 +48,13 @@ def _load(context: ssl.SSLContext, tls: TLSFile, key: str) -> None:
             place = f"{key}.CertFile {tls.cert_file}, {key}.KeyFile {tls.key_file}"
             context.load_cert_chain(tls.cert_file, tls.key_file or None)
         if tls.ca_cert_file:
-            place = f"{key}.CACertFile {tls.ca_cert_file}"
-            context.load_verify_locations(tls.ca_cert_file)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"{place}: {error.strerror or error}") from error
+            place = f"{authority_key} {tls.ca_cert_file}"
+            _trust(context, Path(tls.ca_cert_file).read_bytes())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ConfigurationError(f"{place}: {reason or error}") from error
+
+
+def _trust(context: ssl.SSLContext, authority: bytes) -> None:
+    """PEM, or the DER form that existing files may have. Raises OSError or ValueError for anything else."""
+    context.load_verify_locations(cadata=authority.decode("ascii") if b"-----BEGIN" in authority else authority)

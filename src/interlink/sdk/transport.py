@@ -99,8 +99,8 @@ class Link:
         headers = dict(self._own_headers)
         if session:
             headers[messages.SESSION_HEADER] = session
-        if self._token_file is not None:
-            headers["Authorization"] = f"Bearer {self._token()}"
+        if self._token_file is not None and (token := self._token()):
+            headers["Authorization"] = f"Bearer {token}"
         return headers
 
     def _token(self) -> str:

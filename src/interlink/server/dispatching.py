@@ -4,13 +4,13 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from interlink.model.ids import JobID
+from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
 from interlink.sdk.client import PluginClient
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
 from interlink.server import metrics
 from interlink.server.breaker import Breaker
-from interlink.wire.messages import Job, JobStatus, LogRequest, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, RetrievedPodData
 
 
 class Dispatcher:
@@ -52,6 +52,13 @@ class Dispatcher:
     async def ping(self) -> bytes:
         with self._call("ping"):
             return await self._plugin.ping()
+
+    async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
+        """Not guarded, as `logs`; nothing from a plugin that has no such question."""
+        try:
+            return await self._plugin.usage(pods)
+        except NotFound:
+            return []
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest, *, session: str) -> AsyncIterator[AsyncIterator[bytes]]:

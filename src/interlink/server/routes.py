@@ -16,7 +16,14 @@ from interlink.sdk.serving import json_answer, stream
 from interlink.server.errors import StoreUnavailable
 from interlink.server.service import Service
 from interlink.wire import codec, messages
-from interlink.wire.messages import Announcement, ChangesRequest, CreateAnswer, LogRequest, PodCreateRequest
+from interlink.wire.messages import (
+    Announcement,
+    ChangesRequest,
+    CreateAnswer,
+    LogRequest,
+    PodCreateRequest,
+    UsageRequest,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -65,6 +72,7 @@ def application(service: Service, *, create_hold_s: float, body_limit_bytes: int
             web.route("*", "/updateCache", routes.update_cache),
             web.post(messages.ANNOUNCE, routes.announce),
             web.post(messages.CHANGES, routes.changes),
+            web.post(messages.USAGE, routes.usage),
         ],
         readiness=service.problems,
         body_limit_bytes=body_limit_bytes,
@@ -136,6 +144,11 @@ class _Routes:
         message = msgspec.structs.replace(message, owner=owner)
         with hosting.waiting_for_news(request):
             return json_answer(await self._service.changes(message))
+
+    async def usage(self, request: web.Request) -> web.Response:
+        message = codec.decode(await request.read(), UsageRequest)
+        asked = message.owner or Owner(cluster=DEFAULT_CLUSTER, node="")
+        return json_answer(await self._service.usage(ids.owner(asked.cluster, asked.node)))
 
 
 def _cluster(request: web.Request) -> str:

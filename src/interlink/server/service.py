@@ -27,6 +27,7 @@ from interlink.wire.messages import (
     Change,
     Changes,
     ChangesRequest,
+    ContainerUsage,
     JobStatus,
     LogRequest,
     PodCreateRequest,
@@ -182,6 +183,11 @@ class Service:
             raise NotFound(f"there is no pod {request.pod_uid}")
         async with self._plugin.logs(request, session=session) as chunks:
             yield chunks
+
+    async def usage(self, owner: Owner) -> list[ContainerUsage]:
+        """What the running containers of an owner use: one question to the plugin, and nothing is kept."""
+        live = [r.pod_uid for r in self._ledger.all_told() if r.owner == owner and state_of(r) in ("live", "deleting")]
+        return await self._plugin.usage(live) if live else []
 
     async def ping(self) -> bytes:
         return await self._plugin.ping()

@@ -109,9 +109,12 @@ class Programs:
         is_detached: bool = False,
         plugin_port: int = 0,
         server_keys: Mapping[str, object] = MappingProxyType({}),
+        kubelet_keys: Mapping[str, object] = MappingProxyType({}),
+        kubeconfig: Path | None = None,
     ) -> None:
-        """`plugin_port`: of a plugin of the test's own, which then stands in for `plugin`; `server_keys` go into the
-        server's configuration file."""
+        """`plugin_port`: of a plugin of the test's own, which then stands in for `plugin`; `server_keys` and
+        `kubelet_keys` go into the configuration files; `kubeconfig`: as whom the virtual kubelet speaks, if not as
+        administrator."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.jobs = folder / "jobs"
@@ -121,6 +124,8 @@ class Programs:
         self.plugin_port = plugin_port or ports.free()
         self.server_port, self.kubelet_port = ports.free(), ports.free()
         self._server_keys = {"StatusInterval": status_interval_s, **server_keys}
+        self._kubelet_keys = dict(kubelet_keys)
+        self._kubeconfig = kubeconfig
         self._is_detached = is_detached
         self.plugin = self._program("plugin", ["plugin", "local"], self._plugin_file(), self.plugin_port)
         self.server = self._program("server", ["server"], self._server_file(), self.server_port)
@@ -193,13 +198,10 @@ class Programs:
 
     def _kubelet(self, cluster: Cluster, *, name: str = "virtual-kubelet", port: int = 0) -> Program:
         port = port or self.kubelet_port
-        keys = {"InterlinkURL": "http://127.0.0.1", "InterlinkPort": self.server_port}
-        if isinstance(cluster, ControlPlane):
-            pair = cluster.issue_serving(["127.0.0.1", self.node_name])
-            keys |= {"KubeletCertFile": str(pair.cert), "KubeletKeyFile": str(pair.key)}
-        config = self._file(f"{name}.yaml", **keys)
+        keys: dict[str, object] = {"InterlinkURL": "http://127.0.0.1", "InterlinkPort": self.server_port}
+        config = self._file(f"{name}.yaml", **(keys | self._certificate(cluster) | self._kubelet_keys))
         environment = {
-            "KUBECONFIG": str(cluster.kubeconfig),
+            "KUBECONFIG": str(self._kubeconfig or cluster.kubeconfig),
             "KUBELET_URL": "127.0.0.1",
             "KUBELET_PORT": str(port),
             "POD_IP": "127.0.0.1",
@@ -211,6 +213,13 @@ class Programs:
             answers=lambda: _answers(port, tls=_unverified()),
             is_detached=self._is_detached,
         )
+
+    def _certificate(self, cluster: Cluster) -> dict[str, object]:
+        """Of the authority that our own API server trusts; a cluster of somebody else is asked for nothing."""
+        if not isinstance(cluster, ControlPlane):
+            return {"DisableCSR": True}
+        pair = cluster.issue_serving(["127.0.0.1", self.node_name])
+        return {"KubeletCertFile": str(pair.cert), "KubeletKeyFile": str(pair.key)}
 
     def _file(self, name: str, **keys: object) -> Path:
         path = self.folder / name
@@ -231,7 +240,7 @@ def _answers(port: int, tls: ssl.SSLContext | None) -> bool:
     )
     try:
         connection.request("GET", "/healthz")
-        return connection.getresponse().status == 200
+        return connection.getresponse().status in (200, 401)  # the node's endpoint serves nobody it does not know
     except (OSError, http.client.HTTPException):
         return False
     finally:

@@ -5,6 +5,8 @@ The second part is our own dialect: additions under `/interlink/v1/` and the opt
 the existing programs ignore.
 """
 
+from datetime import datetime
+
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
@@ -159,6 +161,7 @@ SESSION_HEADER = "InterLink-Http-Session"
 ANNOUNCE = "/interlink/v1/announce"
 CHANGES = "/interlink/v1/changes"
 JOBS = "/interlink/v1/jobs"
+USAGE = "/interlink/v1/usage"
 
 
 class KnownPod(_Wire, frozen=True):
@@ -224,6 +227,23 @@ class Job(_Wire, frozen=True):
     job_id: str
     node: str
     is_alive: bool
+
+
+class UsageRequest(_Wire, frozen=True):
+    """What do the running containers of these pods use? To a server, `owner` and no pods: of all that are its."""
+
+    owner: Owner | None = None
+    pods: list[str] = []
+
+
+class ContainerUsage(_Wire, frozen=True):
+    """CPU time of all runs so far, and the memory at `at`. A container that nothing is known of is left out."""
+
+    pod_uid: str
+    container: str
+    cpu_seconds: float
+    memory_bytes: int
+    at: datetime
 
 
 class Problem(_Wire, frozen=True):

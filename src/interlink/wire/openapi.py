@@ -11,6 +11,7 @@ from interlink.wire.messages import (
     AnnouncementAnswer,
     Changes,
     ChangesRequest,
+    ContainerUsage,
     CreateAnswer,
     Job,
     JobStatus,
@@ -19,6 +20,7 @@ from interlink.wire.messages import (
     PodCreateRequest,
     Problem,
     RetrievedPodData,
+    UsageRequest,
 )
 
 Document = dict[str, Any]
@@ -43,6 +45,7 @@ _SERVER = {
     "/updateCache": _Call("Kept for existing virtual kubelets; does nothing.", str),
     messages.ANNOUNCE: _Call("Tell an owner's complete pod list.", AnnouncementAnswer, Announcement),
     messages.CHANGES: _Call("What changed for an owner since a revision; waits for news.", Changes, ChangesRequest),
+    messages.USAGE: _Call("What an owner's running containers use.", list[ContainerUsage], UsageRequest),
 }
 _PLUGIN = {
     "/create": _Call("Submit a job for the pod, once.", CreateAnswer, RetrievedPodData),
@@ -52,6 +55,7 @@ _PLUGIN = {
     ),
     "/getLogs": _Call("A container's log.", str, LogRequest),
     messages.JOBS: _Call("Every job that carries our tag.", list[Job]),
+    messages.USAGE: _Call("What these pods' running containers use.", list[ContainerUsage], UsageRequest),
 }
 _ERRORS = {
     "400": "The body is not the message it should be.",

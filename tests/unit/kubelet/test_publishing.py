@@ -1,7 +1,8 @@
 """The patch that tells Kubernetes a pod's status and job id, and when none is sent."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +13,7 @@ from aiohttp import web
 from interlink.kube.client import KubeClient
 from interlink.kube.credentials import Credentials
 from interlink.kube.errors import Conflict
+from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
 from interlink.kubelet import publishing
 from interlink.kubelet.publishing import Publisher
@@ -96,11 +98,13 @@ class Pods:
 
 
 @asynccontextmanager
-async def publishing_to(server: Pods) -> AsyncIterator[tuple[Publisher, Reflector]]:
+async def publishing_to(
+    server: Pods, tell: Callable[[Note], None] = lambda _: None
+) -> AsyncIterator[tuple[Publisher, Reflector]]:
     async with serving(server) as url, KubeClient(Credentials(url, None, None)) as client:
         reflector = Reflector(client, "/", {}, lambda *_: None)
         reflector.pods["uid-1"] = builders.seen()
-        yield Publisher(client, reflector, PLACE), reflector
+        yield Publisher(client, reflector, PLACE, tell), reflector
 
 
 async def published(server: Pods, *calls: tuple[Pod, JobView, str | None]) -> list[Any]:
@@ -123,6 +127,17 @@ async def test_nothing_is_written_when_nothing_changed() -> None:
     written = await published(server, (pod(), RUNNING, "j1"), (pod(), RUNNING, "j1"))
 
     assert (len(server.patches), written[1]) == (1, None)
+
+
+async def test_two_at_the_same_time_write_once() -> None:
+    """A refused create and the server's own word of it come together; the pod's events are told once as well."""
+    server = Pods()
+    told: list[Note] = []
+    async with publishing_to(server, told.append) as (publisher, _):
+        await asyncio.gather(*(publisher.publish(pod(), RUNNING, None) for _ in range(2)))
+
+    assert len(server.patches) == 1
+    assert [note.reason for note in told] == ["Created", "Started"]
 
 
 async def test_an_annotation_that_is_dropped_is_written_to_the_pod() -> None:

@@ -9,6 +9,7 @@
         claim-<n>/      made by the runner: attempt n has been started
         runner.lock     held by the living runner
         state.json      the job's own truth, written by the runner
+        usage.json      what running containers used when the runner last looked; may be lost
         logs/<c>/<n>.log
 
 All calls block; every write is durable on return.
@@ -16,6 +17,7 @@ All calls block; every write is durable on return.
 
 import contextlib
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -45,6 +47,18 @@ class RunnerState(msgspec.Struct, frozen=True):
     @property
     def has_ended(self) -> bool:
         return self.phase == "ended"
+
+
+class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
+    cpu_seconds: float
+    memory_bytes: int
+
+
+class JobUse(msgspec.Struct, frozen=True):
+    """`usage.json`; containers by name."""
+
+    at: datetime
+    containers: dict[str, ContainerUse]
 
 
 class JobDirectory:
@@ -125,6 +139,11 @@ class JobDirectory:
     def state(self) -> RunnerState | None:
         with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
             return msgspec.json.decode(files.read_regular(self.path / "state.json"), type=RunnerState)
+        return None
+
+    def usage(self) -> JobUse | None:
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(files.read_regular(self.path / "usage.json"), type=JobUse)
         return None
 
     def remove(self) -> None:

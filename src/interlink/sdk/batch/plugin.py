@@ -29,7 +29,7 @@ from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
 from interlink.wire import codec
-from interlink.wire.messages import Job, JobStatus, LogRequest, Origin, PingAnswer, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, Origin, PingAnswer, RetrievedPodData
 
 log = structlog.get_logger(__name__)
 
@@ -128,6 +128,9 @@ class BatchPlugin:
     async def jobs(self) -> Sequence[Job]:
         return await self._scheduler.jobs()
 
+    async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
+        return await asyncio.to_thread(_usages, [self._directory(uid) for uid in pods])
+
     async def capacity(self) -> PingAnswer:
         return await self._scheduler.capacity()
 
@@ -212,6 +215,21 @@ def _status(job: _KnownJob, known: states.Containers) -> JobStatus:
         containers=[Raw(codec.encode(status)) for status in known.main],
         init_containers=[Raw(codec.encode(status)) for status in known.init],
     )
+
+
+def _usages(directories: Sequence[JobDirectory]) -> list[ContainerUsage]:
+    return [
+        ContainerUsage(
+            pod_uid=directory.pod_uid,
+            container=name,
+            cpu_seconds=use.cpu_seconds,
+            memory_bytes=use.memory_bytes,
+            at=job.at,
+        )
+        for directory in directories
+        if (job := directory.usage()) is not None
+        for name, use in job.containers.items()
+    ]
 
 
 def _removed(directory: JobDirectory, deadline: float) -> bool:

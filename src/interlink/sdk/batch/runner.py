@@ -2,7 +2,8 @@
 """The runner: what a job does on the machine where it lands.
 
 It owns the processes of one pod and the files they leave in the job directory: ``state.json`` (the job's own truth),
-``logs/<container>/<restart>.log`` (CRI format), ``claim-<attempt>`` and ``runner.lock``. It promises that
+``logs/<container>/<restart>.log`` (CRI format), ``claim-<attempt>`` and ``runner.lock``; and ``usage.json``, a hint of
+what running programs use, which may be lost. It promises that
 
 - an attempt starts its programs at most once, however often the runner is launched (lock, then an atomic claim);
 - ``state.json`` is always complete and durable: it is replaced, never edited, and says "ended" only after every
@@ -34,6 +35,7 @@ import threading
 import time
 
 TICK_S = 1.0  # how often the runner looks for JOBDIR/cancelled
+USAGE_S = 15.0  # how often it notes what running programs use
 BACKOFF_BASE_S, BACKOFF_CAP_S, BACKOFF_RESET_S = 10, 300, 600
 MIN_GRACE_S = 2  # what a program keeps after its preStop hook has used up the grace period
 DRAIN_S = 1.0  # how long a stranger may hold a dead program's pipe open
@@ -289,6 +291,36 @@ def descendants(pid):
     for child in found:
         found.extend(children[child])
     return found
+
+
+def process_tree(pid):
+    """A process and its descendants, by the kernel's own lists: costs nothing on a machine full of other processes.
+
+    Descendants that have lost their parents are not among them.
+    """
+    found = [pid]
+    for process in found:
+        try:
+            for thread in os.listdir("/proc/%d/task" % process):
+                with open("/proc/%d/task/%s/children" % (process, thread)) as file:
+                    found.extend(map(int, file.read().split()))
+        except OSError:
+            continue
+    return found
+
+
+def usage_of(pid):
+    """CPU seconds of a process and its descendants, ended children included, and the bytes they have in memory."""
+    ticks = pages = 0
+    for process in process_tree(pid):
+        try:
+            with open("/proc/%d/stat" % process, "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(map(int, fields[11:15]))
+        pages += int(fields[21])
+    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def oom_kills():
@@ -613,6 +645,7 @@ class Container:
         self._cwd = to_path(spec.get("cwd"))
         self._message_path = to_path(spec.get("termination_message_path"))
         self._thread = self._payload = self._actor = None
+        self._cpu_seconds = 0.0
         self.status = {
             "name": self.name,
             "image": spec.get("image") or "",
@@ -880,6 +913,17 @@ class Container:
             "peak_memory_bytes": max(before["peak_memory_bytes"], usage.ru_maxrss * 1024),
         }
 
+    def usage(self):
+        """What the running program uses, with the CPU time of the runs before; None while none runs."""
+        payload = self._payload
+        if payload is None or payload.ended.is_set():
+            return None
+        cpu_seconds, memory_bytes = usage_of(payload.pid)
+        before = self.status.get("usage") or {"cpu_seconds": 0.0}
+        # A process that leaves the tree takes its time with it; what was counted stays counted.
+        self._cpu_seconds = max(self._cpu_seconds, before["cpu_seconds"] + cpu_seconds)
+        return {"cpuSeconds": round(self._cpu_seconds, 6), "memoryBytes": memory_bytes}
+
     def _clear_message(self):
         """The message of an earlier run is not this one's."""
         with contextlib.suppress(OSError):
@@ -924,6 +968,7 @@ class Pod:
         self._signal = None
         self._done = threading.Event()
         self._is_unsaved = False
+        self._usage_at = time.monotonic() + TICK_S
         self._head = {
             "tag": spec.get("tag"),
             "attempt": spec.get("attempt", 0),
@@ -945,6 +990,7 @@ class Pod:
         self.deadline_s = spec.get("deadline_s")
         self.backoff_base_s = number(spec, "backoff_base_s", BACKOFF_BASE_S)
         self.backoff_cap_s = number(spec, "backoff_cap_s", BACKOFF_CAP_S)
+        self._usage_s = number(spec, "usage_s", USAGE_S)
         self.log_max_bytes = spec.get("log_max_bytes")
         self.log_max_files = spec.get("log_max_files") or 5
         self.message_bytes = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(containers), 1))
@@ -1027,6 +1073,9 @@ class Pod:
         if self._is_unsaved:
             with self.lock:
                 self.save()
+        if time.monotonic() >= self._usage_at:
+            self._usage_at = time.monotonic() + self._usage_s
+            self._note_usage()
         cancel_grace_s = self._cancel_grace_s()
         if self.closing.is_set():
             self._hurry(cancel_grace_s)
@@ -1036,6 +1085,18 @@ class Pod:
             self._stop("Terminated", "the runner was asked to stop by signal %d" % self._signal, self.grace_s)
         elif self.deadline_s is not None and time.monotonic() >= self._began + self.deadline_s:
             self._stop("DeadlineExceeded", DEADLINE_MESSAGE, self.grace_s)
+
+    def _note_usage(self):
+        """A hint, not a record: replaced as a whole, but not forced to the disk."""
+        found = {container.name: container.usage() for container in self.all}
+        text = json.dumps({"at": timestamp(), "containers": {name: use for name, use in found.items() if use}})
+        path = self.path("usage.json")
+        try:
+            with open(path + ".tmp", "w") as file:
+                file.write(text)
+            os.replace(path + ".tmp", path)
+        except OSError as error:
+            note("usage not noted: %s" % explain(error))
 
     def _hurry(self, grace_s):
         """While stopping: a cancellation may still shorten the grace period, as a forced deletion does."""

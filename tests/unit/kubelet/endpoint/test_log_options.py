@@ -7,12 +7,12 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from interlink.aio import clock
-from interlink.kubelet.endpoint import routes
+from interlink.kubelet.endpoint import logs
 from interlink.wire.messages import LogOptions
 
 
 def options(query: str) -> LogOptions:
-    return routes.log_options(make_mocked_request("GET", f"/containerLogs/ns/p/c?{query}"))
+    return logs.log_options(make_mocked_request("GET", f"/containerLogs/ns/p/c?{query}"))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,9 @@ def test_no_lines_of_the_last_minute_are_no_lines() -> None:
     ("query", "text"),
     [
         ("sinceSeconds=1&sinceTime=2026-07-14T10:00:00Z", "at most one of sinceTime or sinceSeconds"),
-        ("tailLines=-1", "tailLines must be a number that is not negative, not '-1'"),
+        ("tailLines=-1", "tailLines must be a number, 0 at least, not '-1'"),
+        ("limitBytes=0", "limitBytes must be a number, 1 at least"),
+        ("sinceTime=yesterday", "sinceTime must be a time"),
         ("tailLines=", "tailLines"),
         ("tailLines=many", "tailLines"),
         ("limitBytes=-1", "limitBytes"),

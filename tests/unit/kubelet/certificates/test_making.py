@@ -1,29 +1,19 @@
 """The certificate of the node's own HTTPS endpoint."""
 
 import ipaddress
-import ssl
-from pathlib import Path
+import random
 
-import msgspec
 import pytest
-import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from interlink.aio import clock
-from interlink.kubelet import certificates, settings
-from interlink.kubelet.settings import KubeletSettings
-from interlink.model.errors import ConfigurationError
-
-
-def made(certificate: tuple[Path, Path] | None = None) -> KubeletSettings:
-    found = settings.load("InterlinkURL: http://h:1", {}, source="vk.yaml", node_name="vk")
-    return msgspec.structs.replace(found, certificate=certificate)
+from interlink.kubelet.certificates import making
 
 
 def parsed(name: str = "vk", address: str = "10.0.0.1") -> x509.Certificate:
-    return x509.load_pem_x509_certificate(certificates.self_signed(name, address)[0])
+    return x509.load_pem_x509_certificate(making.self_signed(name, address).certificate)
 
 
 def test_a_self_signed_certificate_has_the_names_of_a_node() -> None:
@@ -60,11 +50,11 @@ def test_a_self_signed_certificate_is_valid_now_and_for_a_year() -> None:
 
 def test_the_key_belongs_to_the_certificate() -> None:
     """And no two nodes share one."""
-    certificate, key = certificates.self_signed("vk", "10.0.0.1")
+    pair = making.self_signed("vk", "10.0.0.1")
 
-    private = serialization.load_pem_private_key(key, password=None)
-    assert private.public_key() == x509.load_pem_x509_certificate(certificate).public_key()
-    assert certificates.self_signed("vk", "10.0.0.1")[1] != key
+    private = serialization.load_pem_private_key(pair.key, password=None)
+    assert private.public_key() == x509.load_pem_x509_certificate(pair.certificate).public_key()
+    assert making.self_signed("vk", "10.0.0.1").key != pair.key
 
 
 def test_a_long_node_name_still_has_a_certificate() -> None:
@@ -75,26 +65,28 @@ def test_a_long_node_name_still_has_a_certificate() -> None:
     assert names.get_values_for_type(x509.DNSName) == [name]
 
 
-def test_without_files_the_endpoint_makes_its_own() -> None:
-    """TLS 1.2 at least."""
-    assert certificates.server_context(made()).minimum_version is ssl.TLSVersion.TLSv1_2
+def test_a_request_is_what_the_signer_of_kubelets_accepts() -> None:
+    """Organisation, common name, and at least one address; the key is new each time."""
+    request, key = making.signing_request("vk", "10.0.0.1")
+    found = x509.load_pem_x509_csr(request)
+
+    assert found.subject.rfc4514_string() == "CN=system:node:vk,O=system:nodes"
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.IPAddress) == [ipaddress.ip_address("10.0.0.1")]
+    assert making.requested_name(request) == "system:node:vk"
+    assert making.signing_request("vk", "10.0.0.1")[1] != key
 
 
-def test_the_configured_files_are_used(tmp_path: Path) -> None:
-    """When there are any."""
-    issued = trustme.CA().issue_cert("vk")
-    issued.cert_chain_pems[0].write_to_path(tmp_path / "c")
-    issued.private_key_pem.write_to_path(tmp_path / "k")
-
-    context = certificates.server_context(made((tmp_path / "c", tmp_path / "k")))
-    assert context.protocol is ssl.PROTOCOL_TLS_SERVER
+def test_a_request_that_cannot_be_read_asks_for_nobody() -> None:
+    """It is somebody else's."""
+    assert making.requested_name(b"words") == ""
 
 
-@pytest.mark.parametrize("content", [None, b"", b"words"])
-def test_files_that_cannot_be_used_are_named(tmp_path: Path, content: bytes | None) -> None:
-    """Absent, empty and foreign ones."""
-    if content is not None:
-        (tmp_path / "c").write_bytes(content)
+def test_renewal_comes_after_70_to_90_percent_of_the_life() -> None:
+    """At a moment of its own, so that many nodes do not renew together."""
+    certificate = making.self_signed("vk", "10.0.0.1").certificate
+    days = [(making.renewal(certificate, rng=random.Random(seed)) - clock.now()).days for seed in range(50)]
 
-    with pytest.raises(ConfigurationError, match=f"KubeletCertFile {tmp_path}/c"):
-        certificates.server_context(made((tmp_path / "c", tmp_path / "k")))
+    assert min(days) >= 254
+    assert max(days) <= 329
+    assert len(set(days)) > 10

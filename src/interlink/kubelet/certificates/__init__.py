@@ -1,0 +1,1 @@
+"""The certificate that the node's endpoint shows, and the authority whose clients it knows."""

@@ -1,0 +1,115 @@
+"""The events of a pod as a kubelet tells them, from what changed in its status; pure.
+
+Texts are made of names, reasons and what the site said; never of values from Secrets or the environment.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from interlink.kube.events import About, Note
+from interlink.kubelet.errors import MissingInput
+from interlink.model.pods import Pod
+from interlink.model.statuses import ContainerStatus, PodStatus
+
+_NEVER_RAN = ("StartError", "ContainerCannotRun", "ContainerStatusUnknown")
+
+
+def about_pod(pod: Pod) -> About:
+    meta = pod.metadata
+    return About(kind="Pod", name=meta.name, uid=meta.uid, namespace=meta.namespace)
+
+
+def about_node(name: str) -> About:
+    """A kubelet gives the name as UID, and `kubectl describe node` looks for that."""
+    return About(kind="Node", name=name, uid=name)
+
+
+def of_change(pod: Pod, after: PodStatus) -> list[Note]:
+    """What happened between the status that `pod` has and the one that is written now."""
+    before = {status.name: status for status in _all(pod.status)}
+    notes = [
+        note
+        for is_init, statuses in ((True, after.init_container_statuses), (False, after.container_statuses))
+        for status in statuses or []
+        for note in _of_container(pod, before.get(status.name), status, is_init=is_init)
+    ]
+    return [*notes, *_of_failure(pod, after)]
+
+
+def _all(status: PodStatus) -> list[ContainerStatus]:
+    return [*(status.init_container_statuses or []), *(status.container_statuses or [])]
+
+
+def _of_container(pod: Pod, before: ContainerStatus | None, after: ContainerStatus, *, is_init: bool) -> Iterator[Note]:
+    name = after.name
+    about = _part(pod, name, is_init=is_init)
+    if _has_started_since(before, after):
+        yield Note(about, "Created", f"Created container: {name}")
+        yield Note(about, "Started", f"Started container {name}")
+    ended = after.terminated
+    if ended is not None and ended != (before.terminated if before else None) and ended.reason == "StartError":
+        yield Note(about, "Failed", f"Error: {ended.message or 'the program could not be started'}", is_warning=True)
+    if _waits_for(after) == "CrashLoopBackOff" and _waits_for(before) != "CrashLoopBackOff":
+        meta = pod.metadata
+        text = f"Back-off restarting failed container {name} in pod {meta.name}_{meta.namespace}({meta.uid})"
+        yield Note(about, "BackOff", text, is_warning=True)
+    if before is not None and before.running == after.running is not None and before.ready and not after.ready:
+        yield Note(about, "Unhealthy", f"Container {name} is no longer ready", is_warning=True)
+
+
+def _part(pod: Pod, container: str, *, is_init: bool) -> About:
+    field = "initContainers" if is_init else "containers"
+    return msgspec.structs.replace(about_pod(pod), field_path=f"spec.{field}{{{container}}}")
+
+
+def _has_started_since(before: ContainerStatus | None, after: ContainerStatus) -> bool:
+    """Also what started and ended between two looks; restarts that nobody saw count as one."""
+    has_run = after.running is not None or (after.terminated is not None and after.terminated.reason not in _NEVER_RAN)
+    if not has_run:
+        return False
+    had_run = before is not None and (before.running is not None or before.terminated is not None)
+    return not had_run or (before is not None and (after.restart_count or 0) > (before.restart_count or 0))
+
+
+def _waits_for(status: ContainerStatus | None) -> str | None:
+    return status.waiting.reason if status is not None and status.waiting is not None else None
+
+
+def _of_failure(pod: Pod, after: PodStatus) -> Iterable[Note]:
+    """A submission that was refused, in the words of whoever refused it; a job that was lost or stopped."""
+    if after.phase != "Failed" or pod.status.phase == "Failed" or not after.reason:
+        return []
+    reason = "Failed" if after.reason == "JobRejected" else after.reason
+    return [Note(about_pod(pod), reason, after.message or f"The pod failed: {after.reason}", is_warning=True)]
+
+
+def of_waiting(pod: Pod, reason: str, error: Exception) -> Note:
+    """Why a pod has no job yet; told again at each attempt."""
+    if isinstance(error, MissingInput):
+        is_volume = str(error).startswith("volume ")
+        text = f"MountVolume.SetUp failed for {error}" if is_volume else f"Error: {error}"
+        return Note(about_pod(pod), "FailedMount" if is_volume else "Failed", text, is_warning=True)
+    if reason == "SiteUnreachable":
+        return Note(about_pod(pod), "BackOff", f"Back-off submitting the job: {error}", is_warning=True)
+    return Note(about_pod(pod), "Failed", f"{reason}: {error}", is_warning=True)
+
+
+def of_ending(pod: Pod) -> Sequence[Note]:
+    """Before the containers of a pod that is deleted are stopped."""
+    running = [status.name for status in _all(pod.status) if status.running is not None]
+    inits = {spec.name for spec in pod.spec.init_containers or []}
+    return [Note(_part(pod, name, is_init=name in inits), "Killing", f"Stopping container {name}") for name in running]
+
+
+def of_connectivity(node_name: str, before: str, after: str) -> Note | None:
+    """`before` and `after`: why the site does not answer, empty when it does."""
+    if bool(before) == bool(after):
+        return None
+    if after:
+        return Note(about_node(node_name), "InterlinkConnectivityLost", f"The site is away: {after}", is_warning=True)
+    return Note(about_node(node_name), "InterlinkConnectivityRestored", "The site answers again")
+
+
+def of_start(node_name: str) -> Note:
+    return Note(about_node(node_name), "Starting", "Starting the virtual kubelet.")

@@ -1,0 +1,135 @@
+"""Which events a change of a pod's status is."""
+
+from typing import Any
+
+import pytest
+
+from interlink.kubelet import telling
+from interlink.kubelet.errors import MissingInput
+from interlink.model.statuses import PodStatus
+from interlink.sdk.errors import Refused, Unreachable
+from tests.unit.builders import Document, ended, pod, running, statuses, waiting
+
+
+def told(before: list[Document], after: list[Document], **fields: Any) -> list[str]:
+    """Reasons, in order."""
+    found = pod(status={"phase": "Pending", "containerStatuses": before})
+    status = PodStatus(container_statuses=statuses(*after), **fields)
+    return [note.reason for note in telling.of_change(found, status)]
+
+
+CRASHED = {"restartCount": 1, "lastState": ended()["state"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        ([], [waiting()], []),
+        ([waiting()], [running()], ["Created", "Started"]),
+        ([], [running()], ["Created", "Started"]),
+        ([waiting()], [ended()], ["Created", "Started"]),
+        ([running()], [running()], []),
+        ([running()], [ended(exit_code=1)], []),
+        ([running()], [running(restartCount=1)], ["Created", "Started"]),
+        ([ended()], [running(restartCount=1)], ["Created", "Started"]),
+        ([running()], [waiting(reason="CrashLoopBackOff", **CRASHED)], ["BackOff"]),
+        ([waiting(reason="CrashLoopBackOff", **CRASHED)], [waiting(reason="CrashLoopBackOff", **CRASHED)], []),
+        ([running()], [running(ready=False)], ["Unhealthy"]),
+        ([running(ready=False)], [running()], []),
+    ],
+)
+def test_what_happens_to_a_container_is_told_once(
+    before: list[Document], after: list[Document], reasons: list[str]
+) -> None:
+    """Also what happened between two looks; nothing for what Kubernetes has already."""
+    assert told(before, after) == reasons
+
+
+def test_a_program_that_cannot_start_is_told_with_its_reason() -> None:
+    """It was never started."""
+    entry = ended(exit_code=128)
+    entry["state"]["terminated"] |= {"reason": "StartError", "message": "no such file: x"}
+    found = telling.of_change(pod(), PodStatus(container_statuses=statuses(entry)))
+
+    assert [(note.reason, note.message, note.is_warning) for note in found] == [
+        ("Failed", "Error: no such file: x", True)
+    ]
+
+
+def test_a_container_that_cannot_be_found_was_not_started_now() -> None:
+    """Its job ended without it."""
+    entry = ended(exit_code=137)
+    entry["state"]["terminated"]["reason"] = "ContainerStatusUnknown"
+
+    assert told([], [entry]) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "expected"),
+    [
+        ("JobRejected", "invalid partition specified: nosuch", ("Failed", "invalid partition specified: nosuch")),
+        ("JobLost", None, ("JobLost", "The pod failed: JobLost")),
+    ],
+)
+def test_a_failure_of_the_pod_is_told_in_the_sites_words(
+    reason: str, message: str | None, expected: tuple[str, str]
+) -> None:
+    """A refused submission above all."""
+    found = telling.of_change(pod(), PodStatus(phase="Failed", reason=reason, message=message))
+
+    assert [(note.reason, note.message) for note in found] == [expected]
+
+
+def test_a_failure_is_told_once() -> None:
+    """Not again with the next write."""
+    failed = pod(status={"phase": "Failed", "reason": "JobRejected"})
+
+    assert telling.of_change(failed, PodStatus(phase="Failed", reason="JobRejected")) == []
+
+
+def test_a_failure_of_a_container_alone_is_no_event() -> None:
+    """As with a kubelet: the status says it."""
+    assert told([running()], [ended(exit_code=1)], phase="Failed") == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "expected"),
+    [
+        ("CreateContainerConfigError", MissingInput("secret 's' not found"), ("Failed", "Error: secret 's' not found")),
+        (
+            "CreateContainerConfigError",
+            MissingInput("volume 'v': secret 's' not found"),
+            ("FailedMount", "MountVolume.SetUp failed for volume 'v': secret 's' not found"),
+        ),
+        ("SiteUnreachable", Unreachable("no"), ("BackOff", "Back-off submitting the job: no")),
+        ("JobRefused", Refused("no"), ("Failed", "JobRefused: no")),
+    ],
+)
+def test_why_a_pod_waits(reason: str, error: Exception, expected: tuple[str, str]) -> None:
+    """In the words of a kubelet where it has them."""
+    note = telling.of_waiting(pod(), reason, error)
+
+    assert (note.reason, note.message, note.is_warning) == (*expected, True)
+
+
+def test_deletion_stops_what_runs() -> None:
+    """One event a container."""
+    found = pod(status={"phase": "Running", "containerStatuses": [running("a"), ended("b"), running("c")]})
+
+    assert [note.message for note in telling.of_ending(found)] == ["Stopping container a", "Stopping container c"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("", "", None),
+        ("x", "y", None),
+        ("", "x", "InterlinkConnectivityLost"),
+        ("x", "", "InterlinkConnectivityRestored"),
+    ],
+)
+def test_the_node_tells_when_the_site_goes_and_comes(before: str, after: str, reason: str | None) -> None:
+    """Not while it stays away, whatever the reason."""
+    note = telling.of_connectivity("vk", before, after)
+
+    assert (note.reason if note else None) == reason
