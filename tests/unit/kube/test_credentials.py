@@ -1,9 +1,12 @@
 """Where Kubernetes is and who we are: kubeconfig files, right and wrong."""
 
+import asyncio
 import base64
+import json
 import ssl
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,9 @@ import trustme
 import yaml
 
 from interlink.kube import credentials
+from interlink.kube.errors import Unavailable
 from interlink.model.errors import ConfigurationError
+from interlink.testing.waiting import until_async
 
 Document = dict[str, Any]
 Write = Callable[..., Path]
@@ -127,6 +132,67 @@ open(os.environ["CALLS"], "a").write("x")"""
     assert await found.headers() == {"Authorization": "Bearer me"}
     await found.headers()
     assert (tmp_path / "calls").read_text() == "x"
+
+
+def plug_in(command: str, **env: object) -> dict[str, object]:
+    variables = [{"name": name, "value": str(value)} for name, value in env.items()]
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "/bin/sh",
+        "args": ["-c", command],
+        "env": variables,
+    }
+
+
+async def test_an_exec_plug_in_is_told_what_is_wanted(write: Write, tmp_path: Path) -> None:
+    """The version of the answer, in the variable that plug-ins read; nobody sits at a terminal."""
+    command = 'printf %s "$KUBERNETES_EXEC_INFO" > "$SEEN"; echo \'{"status": {"token": "t"}}\''
+    found = credentials.load(write(document(user={"exec": plug_in(command, SEEN=tmp_path / "seen")})))
+    await found.headers()
+
+    asked = json.loads((tmp_path / "seen").read_text())
+    assert (asked["apiVersion"], asked["spec"]) == ("client.authentication.k8s.io/v1", {"interactive": False})
+
+
+async def test_an_exec_plug_in_is_asked_again_before_its_token_expires(write: Write, tmp_path: Path) -> None:
+    """One whose token is about to expire is asked for each request, after a second."""
+    soon = (datetime.now(UTC) + timedelta(seconds=31.2)).isoformat()
+    status = {"token": "t", "expirationTimestamp": soon}
+    command = f"echo x >> $CALLS; echo '{json.dumps({'status': status})}'"
+    found = credentials.load(write(document(user={"exec": plug_in(command, CALLS=tmp_path / "calls")})))
+
+    async def is_asked_again() -> bool:
+        await found.headers()
+        return (tmp_path / "calls").read_text() == "x\nx\n"
+
+    await asyncio.gather(*(found.headers() for _ in range(5)))
+    assert (tmp_path / "calls").read_text() == "x\n"
+    assert await until_async(is_asked_again, deadline_s=10)
+
+
+async def test_an_exec_plug_in_may_give_a_client_certificate(write: Write) -> None:
+    """It is shown to the API server; one that cannot be used is an error that names the plug-in."""
+    for key, is_good in ((KEY_PEM, True), (OTHER_KEY, False)):
+        status = {"clientCertificateData": CERT_PEM.decode(), "clientKeyData": key.decode()}
+        command = f"cat <<'END'\n{json.dumps({'status': status})}\nEND"
+        found = credentials.load(write(document(user={"exec": plug_in(command)})))
+        if is_good:
+            assert await found.headers() == {}
+        else:
+            with pytest.raises(ConfigurationError, match="plug-in /bin/sh"):
+                await found.headers()
+
+
+async def test_an_exec_plug_in_that_fails_later_is_a_trouble_that_passes(write: Write, tmp_path: Path) -> None:
+    """The program goes on and asks again; at the first time it would have been a wrong configuration."""
+    command = '[ -e "$GATE" ] && { echo "no network" >&2; exit 1; }; echo \'{"status": {"token": "t"}}\''
+    found = credentials.load(write(document(user={"exec": plug_in(command, GATE=tmp_path / "gate")})))
+    await found.headers()
+    (tmp_path / "gate").touch()
+    found.forget_token()
+
+    with pytest.raises(Unavailable, match="ended with 1: no network"):
+        await found.headers()
 
 
 PLUG_INS = [
