@@ -131,9 +131,10 @@ class Reflector:
             self._take(seen)
 
     def note(self, seen: Seen) -> None:
-        """Take the answer to our own write, unless the pod has gone meanwhile."""
-        if seen.pod.uid in self.pods:
-            self._take(seen)
+        """Take the answer to our own write, unless the pod has gone meanwhile. It is no change: the writer knows."""
+        known = self.pods.get(seen.pod.uid)
+        if known is not None and _is_newer(seen, known):
+            self.pods[seen.pod.uid] = seen
 
     def _take(self, seen: Seen) -> None:
         known = self.pods.get(seen.pod.uid)

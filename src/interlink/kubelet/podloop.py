@@ -3,7 +3,6 @@
 import asyncio
 import functools
 from collections.abc import Callable, Iterable
-from datetime import datetime
 
 import structlog
 
@@ -103,16 +102,17 @@ class PodLoop:
         if is_gone:
             self._gone[seen.pod.uid] = seen
         self._seen_at.setdefault(seen.pod.uid, asyncio.get_running_loop().time())
-        self._watch_deadline(seen.pod)
         self._queue.add(seen.pod.uid)
 
     def _watch_deadline(self, pod: Pod) -> None:
         """Look again when the pod's time is over."""
-        limit_s = pod.spec.active_deadline_seconds
-        if limit_s is not None and pod.uid not in self._deadlines and pod.status.start_time and not pod.is_terminal:
-            passed_s = (clock.now() - datetime.fromisoformat(pod.status.start_time)).total_seconds()
-            later_s = max(0.0, limit_s - passed_s)
-            self._deadlines[pod.uid] = asyncio.get_running_loop().call_later(later_s, self._queue.add, pod.uid)
+        later_s = phases.seconds_left(pod, clock.now())
+        if later_s and pod.uid not in self._deadlines:
+            self._deadlines[pod.uid] = asyncio.get_running_loop().call_later(later_s, self._at_deadline, pod.uid)
+
+    def _at_deadline(self, uid: str) -> None:
+        del self._deadlines[uid]
+        self._queue.add(uid)
 
     def _on_jobs(self, uids: Iterable[str]) -> None:
         now = asyncio.get_running_loop().time()
@@ -137,6 +137,7 @@ class PodLoop:
         if seen is None:
             return
         change = self.jobs.changes.get(uid)
+        self._watch_deadline(seen.pod)
         try:
             await self._act(self._plan(uid, seen), seen, change)
         except NotFound:

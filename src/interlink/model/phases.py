@@ -47,8 +47,16 @@ class Place(msgspec.Struct, frozen=True):
 
 def is_expired(pod: Pod, now: datetime) -> bool:
     """Whether `activeDeadlineSeconds` have passed since the node has taken the pod, its time in a queue included."""
-    limit_s, start = pod.spec.active_deadline_seconds, _moment(pod.status.start_time)
-    return limit_s is not None and start is not None and (now - start).total_seconds() >= limit_s
+    return pod.status.start_time is not None and seconds_left(pod, now) == 0.0
+
+
+def seconds_left(pod: Pod, now: datetime) -> float | None:
+    """Until the pod's time is over; None when it has no limit. It begins when the node takes the pod."""
+    limit_s = pod.spec.active_deadline_seconds
+    if limit_s is None:
+        return None
+    start = _moment(pod.status.start_time) or now
+    return max(0.0, limit_s - (now - start).total_seconds())
 
 
 def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus:
