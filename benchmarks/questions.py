@@ -60,9 +60,9 @@ async def _idle(scene: Stage, count: int, seconds: float, interval_s: float) -> 
 @contextlib.asynccontextmanager
 async def _listening(scene: Stage) -> AsyncIterator[None]:
     async def listen() -> None:
-        seen = await scene.remote.changes("", 0, wait_s=0)
+        seen = await scene.remote.changes("", 0, pods=(), wait_s=0)
         while True:
-            seen = await scene.remote.changes(seen.epoch, seen.revision, wait_s=30)
+            seen = await scene.remote.changes(seen.epoch, seen.revision, pods=(), wait_s=30)
 
     listener = asyncio.create_task(listen(), name="virtual-kubelet")
     try:

@@ -1,7 +1,7 @@
 """A plugin that costs as little as possible and counts what it is asked: a process of its own beside the server.
 
-Every pod that is asked for has a job, running until `POST /bench/end` ends all of them at once. `GET /bench/counts`
-tells the calls by kind, `POST /bench/reset` forgets them.
+Every pod that is asked for has a job, running until it is deleted or `POST /bench/end` ends all of them at once.
+`GET /bench/counts` tells the calls by kind, `POST /bench/reset` forgets them and lets new jobs run.
 """
 
 import collections
@@ -14,10 +14,12 @@ from interlink.wire.messages import Job
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """`calls` by kind: create, delete, status, ping, jobs; `asked`: the pods in the latest status question."""
+    """`calls` by kind: create, delete, status, ping, jobs; `asked`: the pods in the latest status question; `doubled`:
+    pods that were created more than once."""
 
     calls: dict[str, int]
     asked: int
+    doubled: int = 0
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -63,7 +65,8 @@ class MeasuringPlugin:
         self._calls: collections.Counter[str] = collections.Counter()
         self._asked = 0
         self._nodes: dict[str, str] = {}
-        self._have_ended = False
+        self._ended: set[str] = set()
+        self._created: collections.Counter[str] = collections.Counter()
         self._texts: dict[tuple[str, bool], bytes] = {}
 
     def app(self) -> web.Application:
@@ -85,11 +88,12 @@ class MeasuringPlugin:
         self._calls["create"] += 1
         pod = _creates.decode(await request.read()).pod
         self._nodes[pod.metadata.uid] = pod.spec.node_name
+        self._created[pod.metadata.uid] += 1
         return _json({"PodUID": pod.metadata.uid, "PodJID": _job_id(pod.metadata.uid)})
 
     async def _delete(self, request: web.Request) -> web.Response:
         self._calls["delete"] += 1
-        await request.read()
+        self._ended.add(msgspec.json.decode(await request.read(), type=_Pod).metadata.uid)
         return web.Response(text="ok")
 
     async def _status(self, request: web.Request) -> web.Response:
@@ -104,30 +108,32 @@ class MeasuringPlugin:
 
     def _text(self, pod: _Pod) -> bytes:
         """A pod's status; made once for each state, so that answering costs next to nothing."""
-        key = (pod.metadata.uid, self._have_ended)
+        has_ended = pod.metadata.uid in self._ended
+        key = (pod.metadata.uid, has_ended)
         if key not in self._texts:
-            self._texts[key] = msgspec.json.encode(_status(pod, has_ended=self._have_ended))
+            self._texts[key] = msgspec.json.encode(_status(pod, has_ended=has_ended))
         return self._texts[key]
 
     async def _jobs(self, _: web.Request) -> web.Response:
         self._calls["jobs"] += 1
-        is_alive = not self._have_ended
         return _json(
             [
-                Job(tag=f"il-bench-{uid}-a0", job_id=_job_id(uid), node=node, is_alive=is_alive)
+                Job(tag=f"il-bench-{uid}-a0", job_id=_job_id(uid), node=node, is_alive=uid not in self._ended)
                 for uid, node in self._nodes.items()
             ]
         )
 
     async def _counts(self, _: web.Request) -> web.Response:
-        return _json(Counts(calls=dict(self._calls), asked=self._asked))
+        return _json(
+            Counts(calls=dict(self._calls), asked=self._asked, doubled=sum(n > 1 for n in self._created.values()))
+        )
 
     async def _reset(self, _: web.Request) -> web.Response:
         self._calls.clear()
         return web.Response()
 
     async def _end(self, _: web.Request) -> web.Response:
-        self._have_ended = True
+        self._ended.update(self._nodes)
         return web.Response()
 
 

@@ -62,7 +62,7 @@ class Stage:
 
     async def announce(self, known: Sequence[Pod]) -> None:
         """As a virtual kubelet that starts: what the server has first, then the complete list."""
-        seen = await self.remote.changes("", 0, wait_s=0)
+        seen = await self.remote.changes("", 0, pods=(), wait_s=0)
         await self.remote.announce(known, epoch=seen.epoch, revision=seen.revision)
 
     async def fill(self, count: int) -> Changes:
@@ -75,7 +75,7 @@ class Stage:
         deadline = time.monotonic() + WITHIN_S
         while time.monotonic() < deadline:
             with contextlib.suppress(SDKError):
-                seen = await self.remote.changes("", 0, wait_s=0)
+                seen = await self.remote.changes("", 0, pods=(), wait_s=0)
                 if check(seen):
                     return seen
             await asyncio.sleep(interval_s)
@@ -100,7 +100,7 @@ async def running(directory: Path, *, interval_s: float = 2.0) -> AsyncIterator[
             await until_async(plugin.is_up, deadline_s=30, interval_s=0.01)
             daemon.check()
             programs.start()
-            yield Stage(programs, plugin, Remote(links[1], pods.OWNER))
+            yield Stage(programs, plugin, Remote(links[1], pods.OWNER, may_act=lambda: None))
         finally:
             for link in links:
                 await link.close()

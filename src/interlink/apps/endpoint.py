@@ -14,7 +14,7 @@ from interlink.kubelet.certificates.requesting import Requester
 from interlink.kubelet.endpoint import configuration, guarding, routes, usage
 from interlink.kubelet.endpoint.reviewing import Reviewer
 from interlink.kubelet.endpoint.usage import Usages
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.settings import KubeletSettings
 from interlink.model.pods import Seen
 from interlink.sdk import hosting
@@ -28,7 +28,7 @@ class Endpoint:
         self,
         settings: KubeletSettings,
         client: KubeClient,
-        remote: Remote,
+        server: Server,
         pods: Callable[[], Sequence[Seen]],
         readiness: hosting.Readiness,
     ) -> None:
@@ -38,13 +38,13 @@ class Endpoint:
         self._authority = _authority(settings, client)
 
         async def usages() -> Usages:
-            return usage.by_container(await remote.usage())
+            return usage.by_container(await server.usage())
 
         node = routes.Node(
             name=settings.node_name,
             configuration=configuration.document(settings),
             pods=pods,
-            open_log=remote.logs,
+            open_log=server.logs,
             usages=usages,
         )
         guard = guarding.guard(Reviewer(client, settings.node_name)) if settings.is_authenticating else None

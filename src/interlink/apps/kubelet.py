@@ -17,10 +17,13 @@ from interlink.kube.errors import KubeError, Unavailable
 from interlink.kube.events import Events
 from interlink.kube.leases import Election
 from interlink.kubelet import nodekeeping, site, telling
+from interlink.kubelet.dialects import EitherDialect
+from interlink.kubelet.existing import ExistingServer
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.settings import KubeletSettings
 from interlink.kubelet.site import Site
 from interlink.kubelet.sources import KubeSource
@@ -74,17 +77,22 @@ async def _be_active(
         headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
     )
     try:
-        await _run(settings, client, Remote(link, owner, may_act=election.check), election, stopped)
+        server = EitherDialect(
+            Remote(link, owner, may_act=election.check),
+            ExistingServer(link, may_act=election.check),
+            asyncio.get_running_loop().time,
+        )
+        await _run(settings, client, server, election, stopped)
     finally:
         await link.close()
 
 
 async def _run(
-    settings: KubeletSettings, client: KubeClient, remote: Remote, election: Election, stopped: asyncio.Event
+    settings: KubeletSettings, client: KubeClient, server: Server, election: Election, stopped: asyncio.Event
 ) -> None:
     events = Events(client, component="virtual-kubelet", host=settings.node_name)
     events.tell(telling.of_start(settings.node_name))
-    heart = _Heart(NodeKeeper(client, settings), remote, events, settings.node_name)
+    heart = _Heart(NodeKeeper(client, settings), server, events, settings.node_name)
 
     def surroundings() -> Surroundings:
         return Surroundings(
@@ -99,7 +107,7 @@ async def _run(
 
     loop = PodLoop(
         client,
-        remote,
+        server,
         KubeSource(client),
         surroundings,
         place=Place(host_ip=settings.node_ip, pod_ip=settings.node_ip),
@@ -116,7 +124,7 @@ async def _run(
     async def drain() -> None:
         await heart.drain(loop.pods, within_s=settings.drain_s)
 
-    endpoint = Endpoint(settings, client, remote, loop.pods, problems)
+    endpoint = Endpoint(settings, client, server, loop.pods, problems)
     async with endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
         await lifecycle.until_stopped(
@@ -137,19 +145,19 @@ async def _run(
 class _Heart:
     """The node's own life: what the site says of itself, told to Kubernetes."""
 
-    def __init__(self, keeper: NodeKeeper, remote: Remote, events: Events, node_name: str) -> None:
+    def __init__(self, keeper: NodeKeeper, server: Server, events: Events, node_name: str) -> None:
         self.site = Site()
         self._events = events
         self._node_name = node_name
         self._keeper = keeper
-        self._remote = remote
+        self._server = server
         self._has_lease = False
         self._nonsense: list[str] = []
 
     async def beat(self) -> None:
         before = self.site
         try:
-            self.site = site.heard(self.site, await self._remote.ping())
+            self.site = site.heard(self.site, await self._server.ping())
         except SDKError as error:
             self.site = site.silent(self.site, str(error))
         if note := telling.of_connectivity(self._node_name, before.trouble, self.site.trouble):

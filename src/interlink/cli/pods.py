@@ -166,7 +166,7 @@ def delete(target: Target, uid: str, grace_period: int) -> None:
 
 async def _changes(target: Target) -> list[Change]:
     async with target.remote() as remote:
-        return (await remote.changes("", 0, wait_s=0)).changes
+        return (await remote.changes("", 0, pods=(), wait_s=0)).changes
 
 
 def _one(changes: list[Change], uid: str) -> Change:

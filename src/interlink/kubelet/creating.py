@@ -7,14 +7,14 @@ import structlog
 
 from interlink.aio.failpoints import step
 from interlink.kube.events import Note
-from interlink.kubelet import admission, telling
+from interlink.kubelet import admission, metrics, telling
 from interlink.kubelet.admission import Objection, Verdict
 from interlink.kubelet.errors import MissingInput, Unsupported, Waits
 from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.publishing import Publisher
 from interlink.kubelet.rejections import Rejections
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.sources import KubeSource
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView
@@ -28,13 +28,13 @@ log = structlog.get_logger(__name__)
 class Creator:
     def __init__(
         self,
-        remote: Remote,
+        server: Server,
         source: KubeSource,
         surroundings: Callable[[], Surroundings],
         publisher: Publisher,
         tell: Callable[[Note], None],
     ) -> None:
-        self._remote = remote
+        self._server = server
         self._source = source
         self._surroundings = surroundings
         self._publisher = publisher
@@ -63,7 +63,7 @@ class Creator:
             with step("vk.inputs"):
                 request = await resolving.resolve(seen, self._source.since(seen_at), self._surroundings())
             with step("vk.create"):
-                job_id = await self._remote.create(request, seen.pod)
+                job_id = await self._server.create(request, seen.pod)
         except (Rejected, Unsupported) as error:
             self._rejections.note(seen.raw)
             await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
@@ -75,6 +75,7 @@ class Creator:
             await self._wait(seen.pod, "SiteUnreachable", error)
         else:
             await self._accepted(seen, job_id)
+            metrics.CREATE.observe(asyncio.get_running_loop().time() - seen_at)
 
     async def _accepted(self, seen: Seen, job_id: JobID) -> None:
         log.info("pod.created", pod=seen.pod.full_name, pod_uid=seen.pod.uid, job_id=job_id)

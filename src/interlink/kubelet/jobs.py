@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from interlink.aio.failpoints import step
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.model.pods import Pod
 from interlink.wire.messages import Change
 
@@ -23,9 +23,9 @@ class Jobs:
     """`changes` by pod UID. `adopted` is set while the server knows our pods; creates wait for it."""
 
     def __init__(
-        self, remote: Remote, pods: Callable[[], Iterable[Pod]], on_change: Callable[[Iterable[str]], None]
+        self, server: Server, pods: Callable[[], Iterable[Pod]], on_change: Callable[[Iterable[str]], None]
     ) -> None:
-        self._remote = remote
+        self._server = server
         self._pods = pods
         self._on_change = on_change
         self._epoch = ""
@@ -35,7 +35,7 @@ class Jobs:
 
     async def follow(self) -> None:
         """One round: wait for changes, and announce when the server's memory is new. Raises the errors of the SDK."""
-        answer = await self._remote.changes(self._epoch, self._revision, wait_s=_LONG_POLL_S)
+        answer = await self._server.changes(self._epoch, self._revision, pods=list(self._pods()), wait_s=_LONG_POLL_S)
         if answer.epoch != self._epoch:
             log.info("server.new-memory", epoch=answer.epoch)
             self.adopted.clear()
@@ -50,7 +50,7 @@ class Jobs:
         if not self._epoch:
             return
         with step("vk.announce"):
-            answer = await self._remote.announce(list(self._pods()), epoch=self._epoch, revision=self._revision)
+            answer = await self._server.announce(list(self._pods()), epoch=self._epoch, revision=self._revision)
         if answer.adopted or answer.deleted:
             log.info("server.announced", adopted=answer.adopted, deleted=answer.deleted)
         if answer.epoch == self._epoch:

@@ -1,9 +1,9 @@
 """For each pod: look, plan, act. The plan is pure; what it needs is what Kubernetes and the server last said."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable
 
-import msgspec
 import structlog
 
 from interlink.aio.failpoints import step
@@ -11,21 +11,19 @@ from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
 from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import planning, telling
+from interlink.kubelet import metrics, planning, telling, views
 from interlink.kubelet.creating import Creator
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.jobs import Jobs
-from interlink.kubelet.planning import Action, Known
+from interlink.kubelet.planning import Action
 from interlink.kubelet.publishing import Publisher
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.server import Server
 from interlink.kubelet.sources import KubeSource
 from interlink.kubelet.workqueue import WorkQueue
-from interlink.model import statuses
 from interlink.model.ids import JobID
-from interlink.model.phases import JobView, Place
+from interlink.model.phases import Place
 from interlink.model.pods import Pod, Seen
-from interlink.model.statuses import ContainerStatus
 from interlink.sdk.errors import SDKError
 from interlink.wire.messages import Change
 
@@ -38,7 +36,7 @@ class PodLoop:
     def __init__(
         self,
         client: KubeClient,
-        remote: Remote,
+        server: Server,
         source: KubeSource,
         surroundings: Callable[[], Surroundings],
         *,
@@ -49,16 +47,29 @@ class PodLoop:
         tell: Callable[[Note], None],
     ) -> None:
         self.reflector = Reflector(client, pods_path, pods_params, self._on_pod)
-        self.jobs = Jobs(remote, self._pods, self._on_jobs)
-        self._remote = remote
+        self.jobs = Jobs(server, self._pods, self._on_jobs)
+        self._server = server
         self._tell = tell
         self._publisher = Publisher(client, self.reflector, place, tell)
-        self._creator = Creator(remote, source, surroundings, self._publisher, tell)
+        self._creator = Creator(server, source, surroundings, self._publisher, tell)
         self._seen_at: dict[str, float] = {}
+        self._told_at: dict[str, float] = {}
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
         self._creates = WorkQueue(self._create, self._on_failure, workers=concurrent_creates, order=self._age)
+        self._show()
+
+    def _show(self) -> None:
+        """Gauges, read when somebody looks at them."""
+        for phase in metrics.PHASES:
+            metrics.PODS.labels(phase).set_function(functools.partial(self._count, phase))
+        for name, queue in (("pods", self._queue), ("creates", self._creates)):
+            metrics.QUEUE.labels(name).set_function(functools.partial(getattr, queue, "length"))
+            metrics.RETRIES.labels(name).set_function(functools.partial(getattr, queue, "failing"))
+
+    def _count(self, phase: str) -> float:
+        return sum(seen.pod.status.phase == phase for seen in self.reflector.pods.values())
 
     async def run(self) -> None:
         """Work on pods from the first complete list; nothing is created before the server knows all of ours."""
@@ -91,7 +102,9 @@ class PodLoop:
         self._queue.add(seen.pod.uid)
 
     def _on_jobs(self, uids: Iterable[str]) -> None:
+        now = asyncio.get_running_loop().time()
         for uid in uids:
+            self._told_at.setdefault(uid, now)
             self._queue.add(uid)
 
     def _on_failure(self, uid: str, error: Exception) -> None:
@@ -115,6 +128,8 @@ class PodLoop:
             await self._act(self._plan(uid, seen), seen, change)
         except NotFound:
             log.info("pod.vanished", pod=seen.pod.full_name, pod_uid=uid)
+        if (told_at := self._told_at.pop(uid, None)) is not None:
+            metrics.STATUS_LAG.observe(asyncio.get_running_loop().time() - told_at)
         if present is None:
             self._forget(uid)
 
@@ -137,7 +152,7 @@ class PodLoop:
     def _plan(self, uid: str, seen: Seen) -> Action:
         return planning.plan(
             seen.pod,
-            _known(self.jobs.changes.get(uid)),
+            views.known(self.jobs.changes.get(uid)),
             is_gone=uid not in self.reflector.pods,
             asked_grace_s=self._asked_grace.get(uid),
         )
@@ -153,7 +168,7 @@ class PodLoop:
 
     async def _ask_delete(self, pod: Pod) -> None:
         with step("vk.delete"):
-            await self._remote.delete(pod)
+            await self._server.delete(pod)
         if pod.uid not in self._asked_grace:
             for note in telling.of_ending(pod):
                 self._tell(note)
@@ -162,40 +177,11 @@ class PodLoop:
         self._queue.add(pod.uid)
 
     async def _publish(self, pod: Pod, change: Change) -> None:
-        await self._publisher.publish(pod, _view(change), JobID(change.status.job_id) if change.status.job_id else None)
+        await self._publisher.publish(
+            pod, views.view(change), JobID(change.status.job_id) if change.status.job_id else None
+        )
 
     def _forget(self, uid: str) -> None:
         """The pod has left Kubernetes and the server has its tombstone."""
-        for table in (self._gone, self._asked_grace, self._seen_at, self.jobs.changes):
+        for table in (self._gone, self._asked_grace, self._seen_at, self._told_at, self.jobs.changes):
             table.pop(uid, None)
-
-
-def _known(change: Change | None) -> Known | None:
-    if change is None:
-        return None
-    return Known(
-        has_job=bool(change.status.job_id),
-        has_ended=change.has_ended,
-        is_deleting=change.is_deleting,
-        is_rejected=change.rejected is not None,
-    )
-
-
-def _view(change: Change) -> JobView:
-    return JobView(
-        containers=_readable(change.status.containers),
-        init_containers=_readable(change.status.init_containers),
-        has_ended=change.has_ended,
-        rejected=change.rejected,
-    )
-
-
-def _readable(raws: Iterable[msgspec.Raw] | None) -> list[ContainerStatus]:
-    """An entry that is no container status says nothing."""
-    found = []
-    for raw in raws or []:
-        try:
-            found.append(statuses.read(raw))
-        except msgspec.MsgspecError as error:
-            log.warning("status.unreadable", error=str(error))
-    return found

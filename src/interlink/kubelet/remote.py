@@ -1,4 +1,4 @@
-"""The virtual kubelet's side of the interLink server."""
+"""A server that speaks our dialect."""
 
 import contextlib
 import itertools
@@ -28,7 +28,7 @@ M = TypeVar("M")
 
 
 class Remote:
-    """Errors are those of `interlink.sdk.errors`; every call is bounded in time.
+    """Implements `Server`.
 
     Before each call that changes something `may_act` is called and may raise to forbid it.
     """
@@ -66,7 +66,8 @@ class Remote:
             AnnouncementAnswer,
         )
 
-    async def changes(self, epoch: str, since: int, *, wait_s: float) -> Changes:
+    async def changes(self, epoch: str, since: int, *, pods: Sequence[Pod], wait_s: float) -> Changes:
+        """The server knows which pods are ours."""
         message = ChangesRequest(owner=self._owner, epoch=epoch, since=since, wait_s=wait_s)
         body = await self._call(
             "POST", messages.CHANGES, codec.encode(message), "GetStatus", timeout_s=wait_s + CALL_TIMEOUT_S

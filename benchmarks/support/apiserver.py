@@ -1,0 +1,110 @@
+"""The API server: pods made and watched, its calls counted, and what it takes at most."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from interlink.kube import paths
+from interlink.kube.client import KubeClient
+from interlink.kube.reflecting import Reflector
+from interlink.model.pods import Seen
+
+_AT_ONCE = 32
+
+
+class Observer:
+    """When each pod of a namespace was first seen with a job id, running, ended, gone; on the monotonic clock."""
+
+    def __init__(self, client: KubeClient, namespace: str) -> None:
+        self.reflector = Reflector(client, f"{paths.namespace(namespace)}/pods", {}, self._note)
+        self.job_id: dict[str, float] = {}
+        self.running: dict[str, float] = {}
+        self.ended: dict[str, float] = {}
+        self.gone: dict[str, float] = {}
+
+    def _note(self, seen: Seen, is_gone: bool) -> None:
+        now, pod = time.monotonic(), seen.pod
+        marks = [
+            (self.gone, is_gone),
+            (self.job_id, pod.job_id is not None),
+            (self.running, pod.status.phase == "Running"),
+            (self.ended, pod.is_terminal),
+        ]
+        for table, is_true in marks:
+            if is_true:
+                table.setdefault(pod.uid, now)
+
+
+async def in_parallel(work: Iterator[Any], act: Any) -> None:
+    """`act` on each item, so many at a time."""
+
+    async def worker() -> None:
+        for item in work:
+            await act(item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(worker())
+
+
+async def create_pods(client: KubeClient, namespace: str, node: str, count: int, *, prefix: str = "p") -> None:
+    """Bound to the node, if it has a name; each with the volume of a service account, as most pods have one."""
+
+    async def create(number: int) -> None:
+        await client.create(f"{paths.namespace(namespace)}/pods", _pod(f"{prefix}{number}", node))
+
+    await in_parallel(iter(range(count)), create)
+
+
+def _pod(name: str, node: str) -> bytes:
+    container = {"name": "main", "image": "image", "command": ["true"]}
+    spec = {
+        "nodeName": node,
+        "schedulerName": "nobody",
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 5,
+        "containers": [container],
+    }
+    return msgspec.json.encode(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {k: v for k, v in spec.items() if v}}
+    )
+
+
+async def bare_writes_per_s(client: KubeClient, namespace: str, count: int) -> float:
+    """How many pods a second a bare client can give a token and a job id with a status: the writes of a virtual
+    kubelet, with nothing behind them. The pods must be there."""
+    token = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3607}}
+    status = {"phase": "Pending", "startTime": "2026-07-14T10:00:00Z", "conditions": [], "containerStatuses": []}
+
+    async def write(number: int) -> None:
+        await client.create(paths.service_account_token(namespace, "default"), msgspec.json.encode(token))
+        patch = {"metadata": {"annotations": {"JobID": f"job-{number}"}}, "status": status}
+        await client.patch(paths.pod(namespace, f"p{number}") + "/status", msgspec.json.encode(patch))
+
+    started = time.monotonic()
+    await in_parallel(iter(range(count)), write)
+    return count / (time.monotonic() - started)
+
+
+async def calls(client: KubeClient) -> dict[str, float]:
+    """How many requests the API server has had, by verb and resource, those of its own controllers included."""
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families((await client.get("/metrics")).decode()):
+        if family.name == "apiserver_request":
+            for sample in family.samples:
+                if sample.name == "apiserver_request_total":
+                    verb = f"{sample.labels['verb']} {_resource(sample.labels)}"
+                    found[verb] = found.get(verb, 0) + sample.value
+    return found
+
+
+def _resource(labels: Mapping[str, str]) -> str:
+    return "/".join(part for part in (labels["resource"], labels["subresource"]) if part)
+
+
+def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, int]:
+    return {verb: int(n - before.get(verb, 0)) for verb, n in sorted(after.items()) if n != before.get(verb, 0)}
