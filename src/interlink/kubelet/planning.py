@@ -24,9 +24,11 @@ class Action(enum.Enum):
     REMOVE = "publish the end, then remove the pod object"
 
 
-def plan(pod: Pod, known: Known | None, *, is_gone: bool, asked_grace_s: int | None) -> Action:
+def plan(
+    pod: Pod, known: Known | None, *, is_gone: bool, asked_grace_s: int | None, is_expired: bool = False
+) -> Action:
     """`is_gone`: the object has left Kubernetes. `asked_grace_s`: the grace period of the deletion that the server has
-    confirmed, None when it has confirmed none.
+    confirmed, None when it has confirmed none. `is_expired`: the pod's time is over, so its job ends and the pod stays.
 
     Deleting wins over everything; a terminal pod is only read; a pod with a job id is never created again.
     """
@@ -38,6 +40,9 @@ def plan(pod: Pod, known: Known | None, *, is_gone: bool, asked_grace_s: int | N
         return _plan_deletion(pod, known, asked_grace_s)
     if pod.is_terminal:
         return Action.NOTHING
+    if is_expired:
+        action = _plan_deletion(pod, known, asked_grace_s)
+        return Action.PUBLISH if action is Action.REMOVE else action
     if known is not None and (known.has_job or known.is_rejected or known.is_deleting):
         return Action.PUBLISH
     return Action.CREATE if pod.own_job_id is None else Action.NOTHING

@@ -3,9 +3,11 @@
 import asyncio
 import functools
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 import structlog
 
+from interlink.aio import clock
 from interlink.aio.failpoints import step
 from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
@@ -21,6 +23,7 @@ from interlink.kubelet.publishing import Publisher
 from interlink.kubelet.server import Server
 from interlink.kubelet.sources import KubeSource
 from interlink.kubelet.workqueue import WorkQueue
+from interlink.model import phases
 from interlink.model.ids import JobID
 from interlink.model.phases import Place
 from interlink.model.pods import Pod, Seen
@@ -54,6 +57,7 @@ class PodLoop:
         self._creator = Creator(server, source, surroundings, self._publisher, tell)
         self._seen_at: dict[str, float] = {}
         self._told_at: dict[str, float] = {}
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._gone: dict[str, Seen] = {}
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
@@ -99,7 +103,16 @@ class PodLoop:
         if is_gone:
             self._gone[seen.pod.uid] = seen
         self._seen_at.setdefault(seen.pod.uid, asyncio.get_running_loop().time())
+        self._watch_deadline(seen.pod)
         self._queue.add(seen.pod.uid)
+
+    def _watch_deadline(self, pod: Pod) -> None:
+        """Look again when the pod's time is over."""
+        limit_s = pod.spec.active_deadline_seconds
+        if limit_s is not None and pod.uid not in self._deadlines and pod.status.start_time and not pod.is_terminal:
+            passed_s = (clock.now() - datetime.fromisoformat(pod.status.start_time)).total_seconds()
+            later_s = max(0.0, limit_s - passed_s)
+            self._deadlines[pod.uid] = asyncio.get_running_loop().call_later(later_s, self._queue.add, pod.uid)
 
     def _on_jobs(self, uids: Iterable[str]) -> None:
         now = asyncio.get_running_loop().time()
@@ -155,6 +168,7 @@ class PodLoop:
             views.known(self.jobs.changes.get(uid)),
             is_gone=uid not in self.reflector.pods,
             asked_grace_s=self._asked_grace.get(uid),
+            is_expired=phases.is_expired(seen.pod, clock.now()),
         )
 
     async def _create(self, uid: str) -> None:
@@ -177,11 +191,12 @@ class PodLoop:
         self._queue.add(pod.uid)
 
     async def _publish(self, pod: Pod, change: Change) -> None:
-        await self._publisher.publish(
-            pod, views.view(change), JobID(change.status.job_id) if change.status.job_id else None
-        )
+        view = views.view(change, is_expired=phases.is_expired(pod, clock.now()))
+        await self._publisher.publish(pod, view, JobID(change.status.job_id) if change.status.job_id else None)
 
     def _forget(self, uid: str) -> None:
         """The pod has left Kubernetes and the server has its tombstone."""
+        if deadline := self._deadlines.pop(uid, None):
+            deadline.cancel()
         for table in (self._gone, self._asked_grace, self._seen_at, self._told_at, self.jobs.changes):
             table.pop(uid, None)

@@ -25,12 +25,13 @@ def known(change: Change | None) -> Known | None:
     )
 
 
-def view(change: Change) -> JobView:
+def view(change: Change, *, is_expired: bool = False) -> JobView:
     return JobView(
         containers=readable(change.status.containers),
         init_containers=readable(change.status.init_containers),
         has_ended=change.has_ended,
         rejected=change.rejected,
+        is_expired=is_expired and change.is_deleting,
     )
 
 

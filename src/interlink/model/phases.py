@@ -22,10 +22,12 @@ from interlink.model.statuses import (
     Waiting,
 )
 
+_EXPIRED = "Pod was active on the node longer than the specified deadline"
+
 
 class JobView(msgspec.Struct, frozen=True):
     """What is known of a pod's job. `waiting`: why there is none yet; `rejected`: why there will be none, and in a
-    word (`rejection`)."""
+    word (`rejection`). `is_expired`: it was ended because the pod's time was over."""
 
     containers: Sequence[ContainerStatus] = ()
     init_containers: Sequence[ContainerStatus] = ()
@@ -33,6 +35,7 @@ class JobView(msgspec.Struct, frozen=True):
     waiting: Waiting | None = None
     rejected: str | None = None
     rejection: str = "JobRejected"
+    is_expired: bool = False
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -40,6 +43,12 @@ class Place(msgspec.Struct, frozen=True):
 
     host_ip: str
     pod_ip: str
+
+
+def is_expired(pod: Pod, now: datetime) -> bool:
+    """Whether `activeDeadlineSeconds` have passed since the node has taken the pod, its time in a queue included."""
+    limit_s, start = pod.spec.active_deadline_seconds, _moment(pod.status.start_time)
+    return limit_s is not None and start is not None and (now - start).total_seconds() >= limit_s
 
 
 def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus:
@@ -66,8 +75,8 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     pod_ip = pod.status.pod_ip or pod.wanted_ip or place.pod_ip
     status = PodStatus(
         phase=phase,
-        reason=job.rejection if job.rejected is not None else _reason(main, phase),
-        message=job.rejected,
+        reason=_reason(job, main, phase),
+        message=job.rejected if job.rejected is not None else _EXPIRED if _has_expired(job) else None,
         observed_generation=pod.metadata.generation,
         start_time=pod.status.start_time or _rfc3339(now),
         host_ip=place.host_ip,
@@ -76,6 +85,7 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
         pod_ips=[{"ip": pod_ip}],
         container_statuses=sorted(main, key=lambda s: s.name),
         init_container_statuses=init or None,
+        ephemeral_container_statuses=_ephemeral(pod, now) or None,
     )
     status = msgspec.structs.replace(status, conditions=_conditions(pod, status, now))
     return _with_kept_back(whole, status, kept_back, has_ended=job.has_ended, now=now) if kept_back else status
@@ -177,17 +187,38 @@ def _in_seconds(state: ContainerState | None) -> ContainerState:
 
 def _whole(moment: str | None) -> str | None:
     """RFC 3339 in UTC with a resolution of one second; None for what is no time, and for Go's zero time."""
-    if moment is None:
-        return None
+    found = _moment(moment)
+    return None if found is None or found.year == 1 else _rfc3339(found)
+
+
+def _moment(text: str | None) -> datetime | None:
     try:
-        found = datetime.fromisoformat(moment)
+        found = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return None if found.year == 1 else _rfc3339(found.astimezone(UTC) if found.tzinfo else found)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _rfc3339(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _ephemeral(pod: Pod, now: datetime) -> list[ContainerStatus]:
+    """They are added to a running pod, whose job cannot take them: each has failed as soon as it is seen."""
+    known = {status.name: status for status in pod.status.ephemeral_container_statuses or []}
+    return [known.get(c.name) or _refused(c, now) for c in pod.spec.ephemeral_containers or []]
+
+
+def _refused(container: Container, now: datetime) -> ContainerStatus:
+    ended = Terminated(
+        exit_code=128,
+        reason="ContainerCannotRun",
+        message="this node runs no ephemeral containers: a running job takes no new ones",
+        started_at=_rfc3339(now),
+        finished_at=_rfc3339(now),
+    )
+    state, nothing = ContainerState(terminated=ended), ContainerState()
+    return ContainerStatus(name=container.name, image=container.image, state=state, last_state=nothing, started=False)
 
 
 def _settled(status: ContainerStatus, pod: Pod, now: datetime) -> ContainerStatus:
@@ -211,6 +242,8 @@ def _settled(status: ContainerStatus, pod: Pod, now: datetime) -> ContainerStatu
 def _phase(pod: Pod, main: Sequence[ContainerStatus], init: Sequence[ContainerStatus], job: JobView) -> str:
     if job.rejected is not None:
         return "Failed"
+    if _has_expired(job):
+        return "Failed"
     if job.has_ended:
         return "Succeeded" if statuses.is_success(main) else "Failed"
     sidecars = {spec.name for spec in pod.spec.init_containers or [] if spec.is_sidecar}
@@ -227,8 +260,16 @@ def _has_passed(status: ContainerStatus, *, is_sidecar: bool) -> bool:
     return status.terminated is not None and status.terminated.exit_code == 0
 
 
-def _reason(main: Sequence[ContainerStatus], phase: str) -> str | None:
+def _has_expired(job: JobView) -> bool:
+    return job.is_expired and job.has_ended
+
+
+def _reason(job: JobView, main: Sequence[ContainerStatus], phase: str) -> str | None:
     """A reason of the batch system that is not a container's own end is the pod's reason as well."""
+    if job.rejected is not None:
+        return job.rejection
+    if _has_expired(job):
+        return "DeadlineExceeded"
     if phase != "Failed":
         return None
     reasons = (status.terminated.reason for status in main if status.terminated)

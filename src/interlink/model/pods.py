@@ -206,6 +206,7 @@ class PodSpec(_Slim, frozen=True):
     enable_service_links: bool | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
+    ephemeral_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     readiness_gates: list[ReadinessGate] | None = None
 

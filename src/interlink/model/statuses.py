@@ -92,6 +92,7 @@ class PodStatus(_Slim, frozen=True):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
 
 
 def read(raw: bytes | msgspec.Raw) -> ContainerStatus:

@@ -74,6 +74,21 @@ ANYTHING = [None, *(known(**dict(zip(("has_job", "has_ended", "is_deleting", "is
 PODS = [NEW, ADOPTED, ENDED, DELETING, DELETING_ENDED]
 
 
+@pytest.mark.parametrize(
+    ("known_", "asked_grace_s", "action"),
+    [
+        (None, None, Action.ASK_DELETE),
+        (LIVE, None, Action.ASK_DELETE),
+        (LIVE, 30, Action.NOTHING),
+        (DYING, 30, Action.PUBLISH),
+        (DEAD, 30, Action.PUBLISH),
+    ],
+)
+def test_a_pod_whose_time_is_over(known_: Known | None, asked_grace_s: int | None, action: Action) -> None:
+    """Its job ends, and the pod stays with the result."""
+    assert planning.plan(ADOPTED, known_, is_gone=False, asked_grace_s=asked_grace_s, is_expired=True) is action
+
+
 @pytest.mark.parametrize(("asked", "action"), [(None, Action.ASK_DELETE), (0, Action.NOTHING), (30, Action.NOTHING)])
 def test_a_pod_that_has_left_kubernetes_is_deleted_once(asked: int | None, action: Action) -> None:
     """Whatever it was and whatever is known of it, its job is to end; once the server knows that, nothing is left."""

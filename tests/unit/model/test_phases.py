@@ -469,3 +469,46 @@ def test_a_pod_is_known_by_the_address_that_it_asks_for() -> None:
     asking = pod(metadata={"annotations": {"interlink.eu/pod-ip": "10.9.9.9"}})
 
     assert computed(asking, view(running())).pod_ip == "10.9.9.9"
+
+
+# --- deadlines -------------------------------------------------------------------------------------------------------
+
+STARTED = {"phase": "Running", "startTime": "2026-07-14T10:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "status_", "seconds", "expected"),
+    [
+        (60, STARTED, 59, False),
+        (60, STARTED, 60, True),
+        (None, STARTED, 9999, False),
+        (60, {"phase": "Pending"}, 9999, False),
+    ],
+)
+def test_a_pods_time_is_over(limit_s: int | None, status_: Document, seconds: float, expected: bool) -> None:
+    """Counted from the moment in which the node took it."""
+    assert phases.is_expired(pod(status=status_, activeDeadlineSeconds=limit_s), at(seconds)) is expected
+
+
+@pytest.mark.parametrize("job", [view(ended(exit_code=143)), view(ended()), view()])
+def test_a_pod_whose_time_is_over_has_failed(job: JobView) -> None:
+    """However its containers ended; but only once they have."""
+    over = msgspec.structs.replace(job, is_expired=True)
+    status_ = computed(pod(), msgspec.structs.replace(over, has_ended=True))
+
+    assert (status_.phase, status_.reason) == ("Failed", "DeadlineExceeded")
+    assert computed(pod(), msgspec.structs.replace(over, has_ended=False)).reason is None
+
+
+def test_an_ephemeral_container_fails_at_once() -> None:
+    """So that nobody waits for it; its times stay."""
+    asking = pod(ephemeralContainers=[{"name": "debugger", "image": "busybox"}])
+    job = view(running())
+
+    status_ = computed(asking, job)
+
+    [entry] = status_.ephemeral_container_statuses or []
+    assert entry.terminated is not None
+    assert (entry.terminated.exit_code, entry.terminated.reason) == (128, "ContainerCannotRun")
+    assert status_.phase == "Running"
+    assert computed(after(asking, job), job, 60) == status_
