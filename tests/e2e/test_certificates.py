@@ -94,6 +94,23 @@ def test_an_approved_certificate_is_shown(programs: Programs, verified: Caller, 
     assert len(requests.all()) == 1
 
 
+def test_a_kept_certificate_survives_a_restart(
+    tmp_path: Path, control_plane: ControlPlane, node_name: str, requests: Requests
+) -> None:
+    """With a directory for it the cluster is asked once."""
+    keys = {"KubeletCertFile": "", "KubeletKeyFile": "", "KubeletCertDir": str(tmp_path / "certificates")}
+    with Programs(tmp_path, cluster=control_plane, node_name=node_name, kubelet_keys=keys) as programs:
+        verified = Caller(programs.kubelet_port, ca=control_plane.ca)
+        requests.decide("approve", requests.wait_new(set()))
+        assert until(lambda: is_trusted(verified), deadline_s=30)
+        assert programs.kubelet is not None
+        programs.kubelet.restart()
+
+        assert is_trusted(verified)
+        assert len(requests.all()) == 1
+    control_plane.kubectl("delete", "node", node_name, "--wait=false")
+
+
 def test_a_denied_request_is_asked_again_later(programs: Programs, verified: Caller, requests: Requests) -> None:
     """The log says why there is no certificate; the next request may be approved."""
     first = requests.wait_new(set())

@@ -1,6 +1,7 @@
 """The node's HTTPS endpoint: who may call it, and what it answers."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -148,3 +149,16 @@ def test_what_containers_use(node: Caller, control_plane: ControlPlane, pods: Po
     summary = node.get("/stats/summary", client=control_plane.admin).json
     assert [pod["podRef"]["name"] for pod in summary["pods"]] == ["busy"]
     assert summary["pods"][0]["containers"][0]["cpu"]["usageCoreNanoSeconds"] > 0
+
+
+def test_with_authentication_switched_off_everybody_is_served(
+    tmp_path: Path, control_plane: ControlPlane, node_name: str
+) -> None:
+    """For a site whose cluster role cannot be changed; a firewall must do it then."""
+    keys = {"KubeletAuthentication": "none"}
+    with Programs(tmp_path, cluster=control_plane, node_name=node_name, kubelet_keys=keys) as programs:
+        node = caller(control_plane, programs.kubelet_port)
+
+        assert node.get("/pods").status == 200
+        assert node.get("/configz").json["kubeletconfig"]["authorization"]["mode"] == "AlwaysAllow"
+    control_plane.kubectl("delete", "node", node_name, "--wait=false")

@@ -821,14 +821,17 @@ def usage(job: Job) -> dict[str, Any]:
 
 
 def test_what_running_programs_use_is_noted(job: Job) -> None:
-    """CPU time and memory of the whole tree of processes, again and again; a program that waits uses no time."""
+    """CPU time and memory of the whole tree of processes, again and again.
+
+    A program that only waits has used a little, which is not nothing: metrics-server shows no pod that used nothing.
+    """
     job.write(container("busy", "(while :; do :; done) & wait"), container("idle", "sleep 60"), usage_s=0.1)
     job.start()
 
     first = eventually(lambda: usage(job).get("busy", {}).get("cpuSeconds"), "the use of CPU time")
     eventually(lambda: usage(job)["busy"]["cpuSeconds"] > first, "more of it")
 
-    assert usage(job)["idle"]["cpuSeconds"] == 0
+    assert 0 < usage(job)["idle"]["cpuSeconds"] < 0.1
     assert min(use["memoryBytes"] for use in usage(job).values()) > 10_000
 
 

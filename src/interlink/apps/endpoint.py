@@ -80,7 +80,9 @@ def _source(settings: KubeletSettings, client: KubeClient) -> Source:
     if settings.csr_signer is None:
         return keeping.SelfSigned(settings.node_name, settings.node_ip)
     requester = Requester(client, node_name=settings.node_name, node_ip=settings.node_ip, signer=settings.csr_signer)
-    return keeping.FromCluster(requester, settings.node_name, settings.node_ip)
+    directory = settings.certificate_directory
+    shelf = keeping.Shelf(directory / f"{settings.node_name}.pem") if directory else None
+    return keeping.FromCluster(requester, settings.node_name, settings.node_ip, shelf)
 
 
 def _authority(settings: KubeletSettings, client: KubeClient) -> Authority:

@@ -80,6 +80,8 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
         somebody must approve; until then, and always with this key, the endpoint shows one of its own making, which
         the API server has no reason to trust.
     KubeletCSRSignerName: the signer that is asked.
+    KubeletCertDir: a directory that keeps the certificate from the cluster, with its key; without one each start asks
+        for a new one, which must be approved again.
     KubeletAuthentication: webhook asks Kubernetes who calls the endpoint and what the caller may do, as a kubelet does;
         none lets everybody in who reaches the port.
     KubeletClientCAFile: the authority of client certificates at the endpoint (PEM), read anew when it changes; without
@@ -126,6 +128,7 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     kubelet_key_file: str = ""
     disable_csr: bool = msgspec.field(name="DisableCSR", default=False)
     kubelet_csr_signer_name: str = msgspec.field(name="KubeletCSRSignerName", default="kubernetes.io/kubelet-serving")
+    kubelet_cert_dir: str = ""
     kubelet_authentication: Literal["webhook", "none"] = "webhook"
     kubelet_client_ca_file: str = msgspec.field(name="KubeletClientCAFile", default="")
     kubelet_http: KubeletHTTPSetting | None = msgspec.field(name="KubeletHTTP", default=None)
@@ -168,6 +171,7 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     node_ip: str
     certificate: tuple[Path, Path] | None
     csr_signer: str | None
+    certificate_directory: Path | None
     is_authenticating: bool
     client_authority: Path | None
     cluster_id: str
@@ -208,6 +212,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         node_ip=_ip(environment.get("POD_IP") or "127.0.0.1"),
         certificate=_certificate(file, source),
         csr_signer=None if file.disable_csr else file.kubelet_csr_signer_name,
+        certificate_directory=Path(file.kubelet_cert_dir) if file.kubelet_cert_dir else None,
         is_authenticating=file.kubelet_authentication == "webhook",
         client_authority=Path(file.kubelet_client_ca_file) if file.kubelet_client_ca_file else None,
         cluster_id=file.cluster_id,

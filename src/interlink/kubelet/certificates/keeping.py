@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from interlink.aio import clock
+from interlink.aio import clock, files
 from interlink.kube import paths
 from interlink.kube.client import KubeClient
 from interlink.kubelet.certificates import making
@@ -85,13 +85,42 @@ class SelfSigned:
         tls.show(self._shown)
 
 
+class Shelf:
+    """A file that keeps an issued certificate with its key, so that a restart needs no new approval."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def take(self, node_name: str, node_ip: str) -> Pair | None:
+        """None for what is not there, has expired, is another node's, or cannot be used."""
+        try:
+            data = files.read_regular(self._path)
+            pair = Pair(certificate=data, key=data)
+            ServingTLS(pair)
+            return pair if making.is_for(data, node_name, node_ip) else None
+        except FileNotFoundError:
+            return None
+        except _UNUSABLE as error:
+            log.warning("certificate.unusable", file=str(self._path), error=str(error))
+            return None
+
+    async def put(self, pair: Pair) -> None:
+        """Readable by its owner only. What cannot be kept is asked for again after a restart."""
+        try:
+            await asyncio.to_thread(files.make_directory, self._path.parent)
+            await asyncio.to_thread(files.write_durably, self._path, pair.certificate + b"\n" + pair.key)
+        except OSError as error:
+            log.warning("certificate.not-kept", file=str(self._path), error=str(error))
+
+
 class FromCluster:
     """Shows one of our own making until the cluster has decided. Raises KubeError from `renew`."""
 
-    def __init__(self, requester: Requester, node_name: str, node_ip: str) -> None:
+    def __init__(self, requester: Requester, node_name: str, node_ip: str, shelf: Shelf | None = None) -> None:
         self._requester = requester
-        self._provisional = making.self_signed(node_name, node_ip)
-        self._issued: Pair | None = None
+        self._shelf = shelf
+        self._issued = shelf.take(node_name, node_ip) if shelf is not None else None
+        self._provisional = self._issued or making.self_signed(node_name, node_ip)
 
     def first(self) -> Pair:
         return self._provisional
@@ -102,6 +131,8 @@ class FromCluster:
         found = await self._requester.obtain()
         tls.show(found)
         self._issued = found
+        if self._shelf is not None:
+            await self._shelf.put(found)
         log.info("certificate.issued", expires=clock.rfc3339(making.expiry(found.certificate)))
 
 

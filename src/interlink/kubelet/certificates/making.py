@@ -74,6 +74,20 @@ def expiry(certificate: bytes) -> datetime:
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
+def is_for(certificate: bytes, node_name: str, node_ip: str) -> bool:
+    """Whether a certificate is still good, and names this node and its address. Raises ValueError for what is none."""
+    found = x509.load_pem_x509_certificate(certificate)
+    names = [attribute.value for attribute in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    try:
+        addresses = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    is_named = names == [common_name(node_name)] and ip_address(node_ip) in addresses.get_values_for_type(
+        x509.IPAddress
+    )
+    return is_named and found.not_valid_before_utc <= clock.now() < found.not_valid_after_utc
+
+
 def renewal(certificate: bytes, *, rng: random.Random) -> datetime:
     """When to ask for the next one: after 70 to 90 % of its life. Raises ValueError for what is no certificate."""
     found = x509.load_pem_x509_certificate(certificate)

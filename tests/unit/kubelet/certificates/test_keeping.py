@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -22,9 +22,9 @@ from interlink.aio import clock
 from interlink.kube.client import KubeClient
 from interlink.kube.credentials import Credentials
 from interlink.kube.errors import NotFound, Refused
-from interlink.kubelet.certificates import keeping
+from interlink.kubelet.certificates import keeping, making, requesting
 from interlink.kubelet.certificates.contexts import ServingTLS
-from interlink.kubelet.certificates.keeping import AuthorityFile, Files, FromCluster, PublishedAuthority
+from interlink.kubelet.certificates.keeping import AuthorityFile, Files, FromCluster, PublishedAuthority, Shelf
 from interlink.kubelet.certificates.making import Pair
 from interlink.kubelet.certificates.requesting import Requester, SigningRequest, Verdict
 from interlink.model.errors import ConfigurationError
@@ -203,8 +203,9 @@ class Cluster:
 class Signer:
     """Approves; a certificate lives as long as told."""
 
-    def __init__(self, life: timedelta = timedelta(days=1)) -> None:
+    def __init__(self, life: timedelta = timedelta(days=1), *, begins: timedelta = timedelta()) -> None:
         self._life = life
+        self._begins = begins
         self._key = ec.generate_private_key(ec.SECP256R1())
 
     def __call__(self, document: dict[str, Any]) -> None:
@@ -215,7 +216,10 @@ class Signer:
             .issuer_name(request.subject)
             .public_key(request.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(clock.now())
+            .not_valid_before(clock.now() + self._begins)
+            .add_extension(
+                request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value, critical=False
+            )
             .not_valid_after(clock.now() + self._life)
             .sign(self._key, hashes.SHA256())
         )
@@ -304,6 +308,53 @@ async def test_a_request_that_was_removed_undecided_is_made_again() -> None:
 def test_a_request_is_decided_when_a_certificate_is_there(status: object, verdict: Verdict) -> None:
     """Or when there will be none; an approval alone is not enough."""
     assert msgspec.convert({"status": status}, SigningRequest).verdict is verdict
+
+
+async def test_a_kept_certificate_needs_no_new_approval(tmp_path: Path) -> None:
+    """After a restart it is shown at once; its key is readable by its owner only."""
+    signer = Signer()
+    key_pem, document = request_of("vk")
+    signer(document)
+    pair = Pair(certificate=base64.b64decode(document["status"]["certificate"]), key=key_pem)
+    shelf = Shelf(tmp_path / "kept" / "vk.pem")
+    assert shelf.take("vk", "10.0.0.1") is None
+
+    await shelf.put(pair)
+
+    assert (tmp_path / "kept" / "vk.pem").stat().st_mode & 0o777 == 0o600
+    source = FromCluster(cast("Requester", None), "vk", "10.0.0.1", shelf)
+    assert serial(source.first()) == serial(pair)
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "life"),
+    [("other", "10.0.0.1", 1), ("vk", "10.0.0.2", 1), ("vk", "10.0.0.1", -1)],
+    ids=["another-node", "another-address", "expired"],
+)
+async def test_a_kept_certificate_of_another_time_or_node_is_not_shown(
+    tmp_path: Path, name: str, address: str, life: int
+) -> None:
+    """The cluster is asked for a new one."""
+    key_pem, document = request_of("vk")
+    Signer(timedelta(days=life), begins=timedelta(days=-2))(document)
+    shelf = Shelf(tmp_path / "vk.pem")
+    await shelf.put(Pair(certificate=base64.b64decode(document["status"]["certificate"]), key=key_pem))
+
+    assert shelf.take(name, address) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"words"])
+def test_a_kept_file_that_cannot_be_read_is_not_shown(tmp_path: Path, content: bytes) -> None:
+    """It is replaced by the next certificate."""
+    (tmp_path / "vk.pem").write_bytes(content)
+
+    assert Shelf(tmp_path / "vk.pem").take("vk", "10.0.0.1") is None
+
+
+def request_of(name: str) -> tuple[bytes, dict[str, Any]]:
+    """A key, and the request for a certificate as the cluster sees it."""
+    request, key = making.signing_request(name, "10.0.0.1")
+    return key, json.loads(requesting.document("r", SIGNER, request))
 
 
 async def test_the_certificate_is_renewed_before_it_expires() -> None:
