@@ -115,6 +115,7 @@ def do_everything(control_plane: ControlPlane, programs: Programs, pods: Pods, n
     approve(control_plane, known)
     control_plane.kubectl("label", "node", node_name, "virtual-node.interlink/type-")
     control_plane.kubectl("taint", "node", node_name, "virtual-node.interlink/no-schedule-")
+    pods.wait_until(lambda: has_taint(control_plane, node_name), "the node has its taint again")
     pods.kubectl("delete", "pod", "p", "waits", "--grace-period=1", "--timeout=30s")
     programs.kubelet.terminate()
     programs.kubelet.start()
@@ -146,6 +147,11 @@ def log_of(pods: Pods) -> str:
         return pods.kubectl("logs", "p")
     except KubectlError as error:
         return str(error)
+
+
+def has_taint(control_plane: ControlPlane, node_name: str) -> bool:
+    keys = control_plane.kubectl("get", "node", node_name, "-o", "jsonpath={.spec.taints[*].key}")
+    return "virtual-node.interlink/no-schedule" in keys.split()
 
 
 def is_repeated(pods: Pods) -> bool:
