@@ -76,6 +76,19 @@ class VolumeMount(_Slim, frozen=True):
     read_only: bool | None = None
 
 
+class ContainerResources(_Slim, frozen=True):
+    """Amounts as Kubernetes quantities, which may come as numbers."""
+
+    limits: dict[str, str | int | float] | None = None
+    requests: dict[str, str | int | float] | None = None
+
+
+class SecurityContext(_Slim, frozen=True):
+    """Of a pod."""
+
+    run_as_user: int | None = None
+
+
 class Container(_Slim, frozen=True):
     name: str
     image: str = ""
@@ -85,6 +98,7 @@ class Container(_Slim, frozen=True):
     env: list[EnvVar] | None = None
     env_from: list[EnvFromSource] | None = None
     volume_mounts: list[VolumeMount] | None = None
+    resources: ContainerResources | None = None
     restart_policy: str | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
@@ -195,6 +209,7 @@ class PodSpec(_Slim, frozen=True):
     init_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     readiness_gates: list[ReadinessGate] | None = None
+    security_context: SecurityContext | None = None
 
 
 class Pod(_Slim, frozen=True):
