@@ -279,7 +279,7 @@ _COMMAND_FILES = {
     "server/settings.py": "cli/server.py",
     "kubelet/settings.py": "cli/kubelet.py",
     "plugins/local/settings.py": "cli/plugin.py",
-    "plugins/slurm/settings.py": "cli/plugin.py",
+    "plugins/slurm/settings.py": "cli/slurm.py",
 }
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 

@@ -81,13 +81,17 @@ control_plane() {
 
 # The packages start nothing here: the tests run daemons of their own, in folders of their own.
 slurm() {
-  local programs=(slurmctld slurmd slurmdbd sbatch munged mariadbd)
-  if (PATH="$PATH:/usr/sbin" && command -v "${programs[@]}" >/dev/null && [[ $EUID == 0 ]]); then return; fi
+  if [[ $EUID == 0 ]] && are_there slurmctld slurmd slurmdbd sbatch munged mariadbd; then return; fi
   if [[ -f /etc/debian_version && $EUID == 0 ]]; then
     install_packages slurm-wlm slurmdbd munge mariadb-server
   else
     say "no Slurm of our own without root on Debian: the tests of tests/slurm will be skipped"
   fi
+}
+
+are_there() {
+  local program
+  for program in "$@"; do PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null || return 1; done
 }
 
 PYTHON=${PYTHON:-python3}
