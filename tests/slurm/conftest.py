@@ -40,6 +40,7 @@ def _open(**arguments: object) -> Iterator[SlurmSite]:
 async def bench(site: SlurmSite) -> AsyncIterator[Bench]:
     """The plugin in this process, on a folder of its own, with shortened waits."""
     folder = Path(site.folder) / f"jobs-{secrets.token_hex(4)}"
+    site.await_idle()
     found = Bench(site, folder)
     yield found
     await found.end()

@@ -1,9 +1,11 @@
 """The Slurm plugin in the test's own process, beside what Slurm itself says of its jobs."""
 
 import collections
+import contextlib
 import json
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from interlink.model.statuses import ContainerStatus, read
 from interlink.plugins.slurm import settings as slurm_settings
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
+from interlink.sdk.errors import SDKError
 from interlink.testing.slurm import SlurmSite
 from interlink.testing.waiting import until_async
 from interlink.wire.messages import JobStatus, LogOptions, LogRequest, Origin, RetrievedPodData
@@ -135,7 +138,8 @@ class Bench:
             return seen.startswith(word)
 
         assert await until_async(is_there, deadline_s=deadline_s, interval_s=0.1), (
-            f"not within {deadline_s} s: {word!r}; it is {seen!r}; Slurm: {self.jobs(uid)}\n{self.output(uid)}"
+            f"not within {deadline_s} s: {word!r}; it is {seen!r}; Slurm: {self.jobs(uid)}\n"
+            f"{self.output(uid)}{self.site.run('sinfo')}{self.site.run('squeue')}{self.site.log('slurmctld')}"
         )
 
     async def message(self, uid: str) -> str:
@@ -156,6 +160,33 @@ class Bench:
         ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
         return [line for line in self.jobs(uid) if not line.endswith(ended)]
 
+    def job_id(self, uid: str) -> str:
+        """Of the pod's newest job."""
+        return self.jobs(uid)[-1].split()[0]
+
+    def release(self, uid: str) -> None:
+        """Let the held jobs of a pod start."""
+        for line in self.alive(uid):
+            self.site.run("scontrol", "release", line.split()[0])
+
+    async def until_starts(self, count: int) -> None:
+        """Wait until so many programs have started."""
+
+        async def have_started() -> bool:
+            return sum(self.starts().values()) >= count
+
+        assert await until_async(have_started, deadline_s=WITHIN_S), self.starts()
+
+    async def until_verified(self, check: Callable[[], bool]) -> None:
+        """Verify again and again, as the plugin does, until the check holds."""
+
+        async def is_there() -> bool:
+            with contextlib.suppress(SDKError):
+                await self.plugin.verify()
+            return check()
+
+        assert await until_async(is_there, deadline_s=WITHIN_S, interval_s=0.2)
+
     def shown(self, uid: str) -> str:
         """`scontrol show job` of the pod's newest job."""
         return self.site.run("scontrol", "show", "job", self.jobs(uid)[-1].split()[0])
@@ -165,7 +196,6 @@ class Bench:
         return path.read_text(errors="replace") if path.exists() else ""
 
     async def end(self) -> None:
-        """Take every job of this test out of Slurm."""
+        """Take every job out of Slurm, those included that a crash has brought back."""
         self.site.resume_controller()
-        ids = [line.split()[0] for uid in self._pods for line in self.alive(uid)]
-        self.site.cancel(ids)
+        self.site.cancel_all()

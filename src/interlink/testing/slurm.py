@@ -100,6 +100,23 @@ class SlurmSite:
     def restart_controller(self) -> None:
         self.kill_controller()
         self.start_controller()
+        self.await_nodes()
+
+    def save_state(self, *, holding: str = "") -> Path:
+        """A copy of what the controller has written down, once it holds this text: what a crash now would leave."""
+        state = self.folder / "state"
+        self._await("the controller's state file", lambda: holding.encode() in (state / "job_state").read_bytes())
+        copy = Path(tempfile.mkdtemp(dir=self.folder, prefix="saved-"))
+        shutil.copytree(state, copy, dirs_exist_ok=True)
+        return copy
+
+    def crash_controller(self, saved: Path) -> None:
+        """Kill it and start it from an earlier state: all that it acknowledged since is forgotten."""
+        self.kill_controller()
+        shutil.rmtree(self.folder / "state")
+        shutil.copytree(saved, self.folder / "state")
+        self.start_controller()
+        self.await_nodes()
 
     def pause_controller(self) -> None:
         """SIGSTOP: it takes connections and answers nothing."""
@@ -120,12 +137,19 @@ class SlurmSite:
         self._daemons[name].kill()
         self._end_steps(name)
 
+    def await_nodes(self) -> None:
+        """Wait until every node has registered, which takes a new controller some seconds."""
+        self._await("the nodes", lambda: not {"unk", "unk*"} & {state for _, state in self._node_states()})
+
+    def _node_states(self) -> set[tuple[str, ...]]:
+        return {tuple(line.split()) for line in self.run("sinfo", "-hNo", "%N %t").splitlines()}
+
     def await_idle(self) -> None:
         expected = {(node, "idle") for node in self.nodes}
 
         def is_idle() -> bool:
             with contextlib.suppress(DaemonError):
-                return {tuple(line.split()) for line in self.run("sinfo", "-hNo", "%N %t").splitlines()} == expected
+                return self._node_states() == expected
             return False
 
         self._await("the nodes", is_idle)
@@ -316,7 +340,9 @@ _BASE: dict[str, object] = {
     "GresTypes": "gpu",
     "PreemptType": "preempt/partition_prio",
     "PreemptMode": "CANCEL",
+    "DefMemPerCPU": 100,
     "KillWait": 2,
+    "MessageTimeout": 3,
     "MinJobAge": 300,
     "MaxJobCount": 20000,
     "SlurmdTimeout": 300,
