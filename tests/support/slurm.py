@@ -199,3 +199,12 @@ class Bench:
         """Take every job out of Slurm, those included that a crash has brought back."""
         self.site.resume_controller()
         self.site.cancel_all()
+
+
+def command(bench: Bench, script: str) -> str:
+    """A program that stands in for one of Slurm's."""
+    bench.folder.mkdir(exist_ok=True)
+    path = bench.folder.with_suffix(f".{len(list(bench.folder.parent.glob('*.cmd')))}.cmd")
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)

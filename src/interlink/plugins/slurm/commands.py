@@ -125,10 +125,10 @@ class Slurm:
         started = time.monotonic()
         try:
             return await processes.run(argv, env=self._environment, timeout_s=timeout_s, is_env_complete=True)
+        except TimeoutError as error:  # which is an OSError, so it comes first
+            raise OutcomeUnknown(f"{name} did not end within {time.monotonic() - started:.0f} s") from error
         except OSError as error:
             raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from error
-        except TimeoutError as error:
-            raise OutcomeUnknown(f"{name} did not end within {time.monotonic() - started:.0f} s") from error
 
 
 def refusal(complaint: str) -> Rejected | Unreachable | OutcomeUnknown:
