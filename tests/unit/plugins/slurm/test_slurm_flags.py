@@ -64,8 +64,8 @@ def test_what_cannot_be_an_option_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "--wrap=id", "--wrap id", "--wra=x", "--uid=0", "--array=1-9", "-a 1-9", "--export=ALL", "--requeue", "-M other",
-        "-W", "-h", "--bbf=/etc/shadow", "--cluster=x",
+        "--wrap=id", "--wrap id", "--wra=x", "--uid=0", "--array=1-9", "-a 1-9", "--export=ALL", "--requeue",
+        "-M other", "-W", "-h", "--bbf=/etc/shadow", "--cluster=x",
     ],
 )  # fmt: skip
 def test_what_breaks_a_promise_is_refused(text: str) -> None:

@@ -23,21 +23,6 @@ def observed(state: str, **fields: Any) -> Observation:
 
 _WAITING = "PENDING PD CONFIGURING CF REQUEUED RQ REQUEUE_FED RF REQUEUE_HOLD RH RESV_DEL_HOLD RD SPECIAL_EXIT SE"
 PENDING = _WAITING.split(" ")
-    "PENDING",
-    "PD",
-    "CONFIGURING",
-    "CF",
-    "REQUEUED",
-    "RQ",
-    "REQUEUE_FED",
-    "RF",
-    "REQUEUE_HOLD",
-    "RH",
-    "RESV_DEL_HOLD",
-    "RD",
-    "SPECIAL_EXIT",
-    "SE",
-]
 _ALIVE = "RUNNING R COMPLETING CG STAGE_OUT SO SIGNALING SI RESIZING RS SUSPENDED S STOPPED ST"
 RUNNING = _ALIVE.split(" ")
 ENDED = {
