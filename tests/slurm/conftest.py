@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from interlink.testing import Cluster
 from interlink.testing.errors import UnavailableError
+from interlink.testing.programs import Programs
 from interlink.testing.slurm import SlurmSite
 from tests.support.slurm import Bench
 
@@ -34,6 +36,17 @@ def _open(**arguments: object) -> Iterator[SlurmSite]:
             yield found
     except UnavailableError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def stopped_programs(tmp_path: Path, cluster: Cluster, node_name: str, site: SlurmSite) -> Iterator[Programs]:
+    """The Slurm plugin, server and virtual kubelet, for a test that starts them in its own way."""
+    site.await_idle()
+    programs = Programs(tmp_path, cluster=cluster, node_name=node_name, site=site)
+    yield programs
+    programs.stop()
+    site.cancel_all()
+    cluster.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture

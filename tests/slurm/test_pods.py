@@ -1,7 +1,5 @@
 """From kubectl to a job of a real Slurm and back, also through crashes of the plugin."""
 
-import json
-
 import pytest
 
 from interlink.testing.programs import Programs
@@ -53,19 +51,6 @@ def test_a_submission_that_slurm_refuses_t13(pods: Pods) -> None:
     status = pods.wait("p", "Failed")["status"]
 
     assert "invalid partition specified: nosuch" in status["message"]
-
-
-@pytest.mark.usefixtures("programs")
-def test_the_node_has_what_slurm_offers_t22(pods: Pods) -> None:
-    """CPUs, memory and GPUs of all nodes."""
-
-    def capacity() -> dict[str, str]:
-        document = pods.kubectl("get", "node", pods._node_name, "-o", "jsonpath={.status.capacity}")
-        found: dict[str, str] = json.loads(document or "{}")
-        return found
-
-    pods.wait_until(lambda: capacity().get("cpu") == "128", "the node has 128 CPUs")
-    assert (capacity()["nvidia.com/gpu"], capacity()["memory"]) == ("8", "128000Mi")
 
 
 @pytest.mark.parametrize("point", CREATES)
