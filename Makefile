@@ -42,4 +42,4 @@ python:
 	@tools/setup.sh python
 
 testbed:
-	@tools/setup.sh python kubectl control-plane
+	@tools/setup.sh python kubectl control-plane slurm

@@ -25,6 +25,7 @@ import interlink
 from interlink.cli.main import main as root_command
 from interlink.kubelet.settings import KubeletFile
 from interlink.plugins.local.settings import LocalFile
+from interlink.plugins.slurm.settings import SlurmFile
 from interlink.sdk import errors, hosting, transport
 from interlink.server.settings import ServerFile
 from interlink.wire import openapi
@@ -52,6 +53,7 @@ PROGRAMS = (
     Program("interlink server", ServerFile, "server/settings.py"),
     Program("interlink virtual-kubelet", KubeletFile, "kubelet/settings.py"),
     Program("interlink plugin local", LocalFile, "plugins/local/settings.py"),
+    Program("interlink plugin slurm", SlurmFile, "plugins/slurm/settings.py"),
 )
 
 # Variables that belong to no configuration file.
@@ -277,6 +279,7 @@ _COMMAND_FILES = {
     "server/settings.py": "cli/server.py",
     "kubelet/settings.py": "cli/kubelet.py",
     "plugins/local/settings.py": "cli/plugin.py",
+    "plugins/slurm/settings.py": "cli/slurm.py",
 }
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up what the given steps name: python, kubectl, control-plane. Each step is quick when it has nothing to do,
+# Set up what the given steps name: python, kubectl, control-plane, slurm. Each step is quick when it has nothing to do,
 # prints one line when it has, and can be repeated or interrupted; a second setup at the same time waits for the first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,6 +19,7 @@ main() {
       python) python_packages ;;
       kubectl) kubectl_program ;;
       control-plane) control_plane ;;
+      slurm) slurm ;;
       *) die "unknown step: $step" ;;
     esac
   done
@@ -55,8 +56,12 @@ create_venv() {
 
 debian_package() {
   [[ -f /etc/debian_version && $EUID == 0 ]] || die "the package $1 is missing; install it (apt-get install $1)"
-  say "installing the Debian package $1"
-  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "$1"; } >/dev/null
+  install_packages "$1"
+}
+
+install_packages() {
+  say "installing the Debian packages $*"
+  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "$@"; } >/dev/null
 }
 
 kubectl_program() {
@@ -72,6 +77,21 @@ control_plane() {
   else
     say "no Go, so no Kubernetes control plane: what needs one will be skipped"
   fi
+}
+
+# The packages start nothing here: the tests run daemons of their own, in folders of their own.
+slurm() {
+  if [[ $EUID == 0 ]] && are_there slurmctld slurmd slurmdbd sbatch munged mariadbd; then return; fi
+  if [[ -f /etc/debian_version && $EUID == 0 ]]; then
+    install_packages slurm-wlm slurmdbd munge mariadb-server
+  else
+    say "no Slurm of our own without root on Debian: the tests of tests/slurm will be skipped"
+  fi
+}
+
+are_there() {
+  local program
+  for program in "$@"; do PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null || return 1; done
 }
 
 PYTHON=${PYTHON:-python3}

@@ -15,9 +15,16 @@ class Finished(NamedTuple):
 
 
 async def run(
-    argv: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    is_env_complete: bool = False,
+    timeout_s: float,
 ) -> Finished:
     """Start `argv` in a group of its own, give it `stdin`, add `env` to its environment, and wait for its end.
+
+    With `is_env_complete` it gets `env` and nothing of ours.
 
     Raises OSError when it cannot be started and TimeoutError when it takes too long; then, and when the caller is
     cancelled, the whole group has been killed.
@@ -27,7 +34,7 @@ async def run(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **(env or {})},
+        env={**({} if is_env_complete else os.environ), **(env or {})},
         start_new_session=True,
     )
     try:

@@ -6,6 +6,7 @@ import click
 
 from interlink.apps import local_plugin
 from interlink.cli import programs
+from interlink.cli.slurm import slurm
 from interlink.plugins.local import settings as local_settings
 
 
@@ -34,3 +35,6 @@ def local(config: Path | None) -> None:
         local_plugin.run,
         service="InterLink-Sidecar",
     )
+
+
+plugin.add_command(slurm)

@@ -83,8 +83,16 @@ class VolumeMount(_Slim, frozen=True):
 
 
 class ResourceRequirements(_Slim, frozen=True):
-    limits: dict[str, str | int] | None = None
-    requests: dict[str, str | int] | None = None
+    """Amounts as Kubernetes quantities, which may come as numbers."""
+
+    limits: dict[str, str | int | float] | None = None
+    requests: dict[str, str | int | float] | None = None
+
+
+class SecurityContext(_Slim, frozen=True):
+    """Of a pod."""
+
+    run_as_user: int | None = None
 
 
 class Container(_Slim, frozen=True):
@@ -209,6 +217,7 @@ class PodSpec(_Slim, frozen=True):
     ephemeral_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     readiness_gates: list[ReadinessGate] | None = None
+    security_context: SecurityContext | None = None
 
 
 class Pod(_Slim, frozen=True):

@@ -17,7 +17,7 @@ _SUFFIXES = {
 }
 
 
-def parse(text: str | int) -> Fraction:
+def parse(text: str | float) -> Fraction:
     """Raises InvalidQuantity."""
     match = _FORM.fullmatch(str(text).strip())
     if match is None:
@@ -30,6 +30,14 @@ def parse(text: str | int) -> Fraction:
     raise InvalidQuantity(f"{text!r}: {suffix!r} is no unit of a quantity")
 
 
-def ceiling(text: str | int, *, unit: str | int = 1) -> int:
+def amount(text: str | float) -> Fraction:
+    """Of something that one can have. Raises InvalidQuantity also for a negative one."""
+    found = parse(text)
+    if found < 0:
+        raise InvalidQuantity(f"{text!r} is negative")
+    return found
+
+
+def ceiling(text: str | float, *, unit: str | float = 1) -> int:
     """How many whole units it takes to hold the quantity. Raises InvalidQuantity."""
     return math.ceil(parse(text) / parse(unit))

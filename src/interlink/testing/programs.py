@@ -19,6 +19,7 @@ from interlink.testing.clusters import Cluster
 from interlink.testing.controlplane import ControlPlane
 from interlink.testing.daemons import Daemon
 from interlink.testing.errors import DaemonError
+from interlink.testing.slurm import SlurmSite
 
 READY_WITHIN_S = 30
 FAILPOINTS = "INTERLINK_FAILPOINTS"
@@ -97,7 +98,7 @@ class Program:
 
 
 class Programs:
-    """Plugin `local`, server and, when there is a cluster, a virtual kubelet for one node."""
+    """Plugin, server and, when there is a cluster, a virtual kubelet for one node."""
 
     def __init__(
         self,
@@ -111,10 +112,12 @@ class Programs:
         server_keys: Mapping[str, object] = MappingProxyType({}),
         kubelet_keys: Mapping[str, object] = MappingProxyType({}),
         kubeconfig: Path | None = None,
+        site: SlurmSite | None = None,
+        plugin_keys: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """`plugin_port`: of a plugin of the test's own, which then stands in for `plugin`; `server_keys` and
-        `kubelet_keys` go into the configuration files; `kubeconfig`: as whom the virtual kubelet speaks, if not as
-        administrator."""
+        """`plugin_port`: of a plugin of the test's own, which then stands in for `plugin`; `server_keys`,
+        `kubelet_keys` and `plugin_keys` go into the configuration files; `kubeconfig`: as whom the virtual kubelet
+        speaks, if not as administrator; with a `site` the plugin is that for Slurm."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.jobs = folder / "jobs"
@@ -127,7 +130,7 @@ class Programs:
         self._kubelet_keys = dict(kubelet_keys)
         self._kubeconfig = kubeconfig
         self._is_detached = is_detached
-        self.plugin = self._program("plugin", ["plugin", "local"], self._plugin_file(), self.plugin_port)
+        self.plugin = self._plugin(site, plugin_keys)
         self.server = self._program("server", ["server"], self._server_file(), self.server_port)
         self.kubelet = self._kubelet(cluster) if cluster else None
 
@@ -179,8 +182,15 @@ class Programs:
             is_detached=self._is_detached,
         )
 
-    def _plugin_file(self) -> Path:
-        return self._file("plugin.yaml", SidecarPort=self.plugin_port, DataRootFolder=str(self.jobs))
+    def _plugin(self, site: SlurmSite | None, keys: Mapping[str, object]) -> Program:
+        keys = {"SidecarPort": self.plugin_port, "DataRootFolder": str(self.jobs), **keys}
+        if site is None:
+            return self._program("plugin", ["plugin", "local"], self._file("plugin.yaml", **keys), self.plugin_port)
+        hurried = {"ContainerRuntime": "none", "SettleTime": 1, "LostJobGrace": 2, "CapacityInterval": 1}
+        config = self._file("plugin.yaml", **(hurried | dict(keys)))
+        program = self._program("plugin", ["plugin", "slurm"], config, self.plugin_port)
+        program.environ["SLURM_CONF"] = str(site.conf)
+        return program
 
     def _server_file(self) -> Path:
         keys: dict[str, object] = {

@@ -40,6 +40,12 @@ def test_anything_else_is_refused(text: str) -> None:
         quantities.parse(text)
 
 
+def test_an_amount_is_not_negative() -> None:
+    assert quantities.amount("500m") == Fraction(1, 2)
+    with pytest.raises(InvalidQuantity, match="negative"):
+        quantities.amount("-1")
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "expected"),
     [("500m", 1, 1), ("1500m", 1, 2), ("2", 1, 2), ("100Mi", "1Mi", 100), ("100M", "1Mi", 96), ("0", 1, 0)],

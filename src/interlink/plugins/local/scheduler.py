@@ -15,9 +15,10 @@ from pathlib import Path
 
 import structlog
 
-from interlink.model.ids import JobID, Tag
+from interlink.model.ids import JobID, PodUID, Tag
+from interlink.model.pods import Pod
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.scheduler import Life, Observation
+from interlink.sdk.batch.scheduler import Life, Observation, Recalled
 from interlink.sdk.errors import Unreachable
 from interlink.wire.messages import Job, PingAnswer, Resources
 
@@ -30,6 +31,9 @@ class HostScheduler:
         self._max_pods = max_pods
         self._python = python
         self._children: list[subprocess.Popen[bytes]] = []
+
+    def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
+        return {}
 
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         """Starting twice is harmless: the second runner finds the lock or the claim and ends."""
@@ -65,6 +69,13 @@ class HostScheduler:
         if process_id is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGTERM)
+
+    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
+        """The directories are all there is."""
+        return {}
+
+    async def tidy(self, tags: Sequence[Tag]) -> None:
+        """The runner's lock lets nothing be there twice."""
 
     async def jobs(self) -> Sequence[Job]:
         return await asyncio.to_thread(self._jobs)

@@ -3,6 +3,8 @@
     <root>/<podUID>/
         pod.json        the pod's skeleton, attempt and cluster: the intent, durable before the job is submitted
         job-id          the batch system's id, durable before it is answered
+        submitting      present: a submission was tried, at the file's time, whose outcome is not known
+        ending.json     how the batch system says that the job ended, kept for when it has forgotten it
         cancelled       present: nothing may start here any more
         spec.json       what the runner runs; runner.py the runner itself
         env/ volumes/   what the containers are given; env/ and volumes/secret/ go when the job ends
@@ -16,6 +18,7 @@ All calls block; every write is durable on return.
 """
 
 import contextlib
+import os
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -35,18 +38,41 @@ class Intention(msgspec.Struct, frozen=True):
     pod: Pod
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """How the batch system says that a job ended.
+
+    exit_code: the job's, which is the highest of its programs'; None when it has none. overrules_success: the job
+    failed although every program ended with 0.
+    """
+
+    reason: str
+    message: str | None = None
+    exit_code: int | None = None
+    is_success: bool = False
+    overrules_success: bool = False
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
 class RunnerState(msgspec.Struct, frozen=True):
     """`state.json`; the container states are Kubernetes container statuses."""
 
     phase: str
     reason: str | None = None
     message: str | None = None
+    stopped_at: str | None = None
+    finished_at: str | None = None
     containers: list[ContainerStatus] = []
     init_containers: list[ContainerStatus] = msgspec.field(name="initContainers", default_factory=list)
 
     @property
     def has_ended(self) -> bool:
         return self.phase == "ended"
+
+    @property
+    def was_stopped_from_outside(self) -> bool:
+        """By a signal that nobody here had asked for: the batch system knows why."""
+        return self.reason == "Terminated"
 
 
 class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
@@ -129,6 +155,14 @@ class JobDirectory:
         except FileNotFoundError:
             return None
 
+    def cancel_grace_s(self) -> float:
+        """The grace period of the last cancellation; 0 when it cannot be read."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(files.read_regular(self.path / "cancelled"), type=dict[str, float]).get(
+                "grace_s", 0
+            )
+        return 0
+
     def is_claimed(self, attempt: int) -> bool:
         return (self.path / f"claim-{attempt}").is_dir()
 
@@ -144,6 +178,29 @@ class JobDirectory:
     def usage(self) -> JobUse | None:
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             return msgspec.json.decode(files.read_regular(self.path / "usage.json"), type=JobUse)
+        return None
+
+    def begin_submission(self) -> None:
+        """From here on nobody knows whether there is a job, until `end_submission` or an id."""
+        (self.path / "submitting").touch(mode=0o600)
+        os.utime(self.path / "submitting")
+
+    def end_submission(self) -> None:
+        (self.path / "submitting").unlink(missing_ok=True)
+
+    def unknown_submission_at(self) -> float | None:
+        """When a submission of unknown outcome was tried last, in seconds since the epoch."""
+        try:
+            return (self.path / "submitting").stat().st_mtime
+        except FileNotFoundError:
+            return None
+
+    def conclude(self, ending: Ending) -> None:
+        files.write_durably(self.path / "ending.json", msgspec.json.encode(ending))
+
+    def ending(self) -> Ending | None:
+        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
+            return msgspec.json.decode(files.read_regular(self.path / "ending.json"), type=Ending)
         return None
 
     def remove(self) -> None:

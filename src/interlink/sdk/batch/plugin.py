@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import errno
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -37,10 +37,19 @@ RUNNER = Path(__file__).with_name("runner.py")
 
 
 class BatchPlugin:
-    def __init__(self, root: Path, *, scheduler: Scheduler, runtime: Runtime) -> None:
+    """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
+    how long a submitted job that never started must be missing before it is submitted again."""
+
+    def __init__(
+        self, root: Path, *, scheduler: Scheduler, runtime: Runtime, settle_s: float = 0.0, lost_after_s: float = 15.0
+    ) -> None:
         self._root = root
         self._scheduler = scheduler
         self._runtime = runtime
+        self._settle_s = settle_s
+        self._lost_after_s = lost_after_s
+        self._missing_since: dict[PodUID, float] = {}
+        self._verified: set[PodUID] = set()
         self._runner = RUNNER.read_bytes()
         self._locks = KeyedLocks()
 
@@ -59,24 +68,29 @@ class BatchPlugin:
         if job_id is None:
             await self._prepare(request, pod, tag, directory)
             job_id = await self._submit(tag, directory)
+        elif directory.intention() is None:
+            await self._intend(request, pod, tag, directory)
         with step("plugin.job-id"):
             await asyncio.to_thread(directory.remember, job_id)
         return job_id
 
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
         job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
+        files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))
         with step("plugin.intent"):
-            node = request.interlink.node if request.interlink else pod.spec.node_name
-            intention = Intention(cluster=tag.cluster, node=node, attempt=tag.attempt, pod=skeleton(pod))
-            await asyncio.to_thread(directory.create)
-            await asyncio.to_thread(directory.intend, intention)
+            await self._intend(request, pod, tag, directory)
         with step("plugin.job-directory"):
-            await self._write(job, directory)
+            await self._write(job, directory, files)
 
-    async def _write(self, job: JobPlan, directory: JobDirectory) -> None:
+    async def _intend(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
+        intention = Intention(cluster=tag.cluster, node=_node(request, pod), attempt=tag.attempt, pod=skeleton(pod))
+        await asyncio.to_thread(directory.create)
+        await asyncio.to_thread(directory.intend, intention)
+
+    async def _write(self, job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -> None:
         """What the names in a pod make impossible will never be possible; all else may be, later."""
         try:
-            await asyncio.to_thread(preparing.write, job, directory, self._runner)
+            await asyncio.to_thread(preparing.write, job, directory, self._runner, files)
         except OSError as error:
             if error.errno in _NAMES_OF_THE_POD:
                 raise Rejected(f"the pod's files cannot be made: {error.strerror}") from error
@@ -87,6 +101,9 @@ class BatchPlugin:
         try:
             with step("plugin.submit"):
                 return await self._scheduler.submit(tag, directory)
+        except Rejected as error:
+            await asyncio.to_thread(_tell_in_logs, directory, str(error))
+            raise
         except OutcomeUnknown:
             found = await self._scheduler.find(tag, directory)
             if found is None:
@@ -99,13 +116,18 @@ class BatchPlugin:
             await run_to_end(self._delete(pod, self._directory(uid)))
 
     async def _delete(self, pod: Pod, directory: JobDirectory) -> None:
-        tag = await asyncio.to_thread(directory.tag)
+        tag = await asyncio.to_thread(directory.tag) or await self._recalled_tag(directory.pod_uid)
+        self._verified.discard(directory.pod_uid)
         with step("plugin.tombstone"):
             await asyncio.to_thread(directory.mark_cancelled, pod.grace_s)
         if tag is None:
             raise NotFound(f"there is no job for pod {pod.full_name} ({pod.uid})")
         with step("plugin.cancel"):
             await self._scheduler.cancel(tag, directory)
+
+    async def _recalled_tag(self, uid: PodUID) -> Tag | None:
+        recalled = (await self._scheduler.recall([uid])).get(uid)
+        return recalled.tag if recalled else None
 
     async def status(self, pods: Sequence[Pod]) -> list[JobStatus]:
         directories = [self._directory(ids.pod_uid(pod.uid)) for pod in pods]
@@ -114,7 +136,34 @@ class BatchPlugin:
         late = await asyncio.to_thread(_begun_and_gone, known, seen)
         if late:
             seen |= await self._poll(late)
-        return await asyncio.to_thread(_statuses, known, seen)
+        answers = await asyncio.to_thread(self._statuses, known, seen)
+        return answers + await self._recalled(pods, {job.directory.pod_uid for job in known})
+
+    def _statuses(self, jobs: Sequence["_KnownJob"], seen: Mapping[Tag, Observation]) -> list[JobStatus]:
+        now = clock.now()
+        answers = []
+        for job in jobs:
+            state = job.directory.state()
+            known = states.containers(job.pod, state, seen.get(job.tag, _GONE), now=now, settle_s=self._settle_s)
+            if known is not None:
+                answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, known))
+        return answers
+
+    async def _recalled(self, pods: Sequence[Pod], known: set[PodUID]) -> list[JobStatus]:
+        """What the batch system alone knows of jobs whose directories are lost."""
+        lost = {
+            PodUID(pod.uid): pod
+            for pod in pods
+            if pod.uid not in known and not self._directory(PodUID(pod.uid)).is_cancelled()
+        }
+        if not lost:
+            return []
+        answers = []
+        for uid, job in (await self._scheduler.recall(list(lost))).items():
+            found = states.recalled(lost[uid], job.seen, now=clock.now())
+            if found is not None:
+                answers.append(_status(lost[uid], uid, job.job_id, found))
+        return answers
 
     async def _poll(self, jobs: Sequence["_KnownJob"]) -> dict[Tag, Observation]:
         return dict(await self._scheduler.poll([(job.tag, job.directory) for job in jobs]))
@@ -137,14 +186,58 @@ class BatchPlugin:
     async def sweep(self, *, keep_s: float) -> int:
         """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
 
-        Until then they keep the logs, and the mark that lets no late create start the job.
+        Until then they keep the logs, and the mark that lets no late create start the job. Whether a job has ended is
+        asked of the batch system: nothing is removed when it cannot be asked.
         """
-        paths = await asyncio.to_thread(lambda: [path for path in self._root.iterdir() if path.is_dir()])
+        deadline = time.time() - keep_s
+        jobs, empty = await asyncio.to_thread(_deleted_before, self._root, deadline)
+        seen = await self._poll(jobs) if jobs else {}
+        over = [job.directory for job in jobs if seen.get(job.tag, _GONE).life in (Life.ENDED, Life.GONE)]
         removed = 0
-        for directory in map(JobDirectory, paths):
+        for directory in (*over, *empty):
             async with self._locks.hold(directory.pod_uid):
-                removed += await asyncio.to_thread(_removed, directory, time.time() - keep_s)
+                removed += await asyncio.to_thread(_removed, directory, deadline)
+            self._verified.discard(directory.pod_uid)
         return removed
+
+    async def verify(self) -> None:
+        """Hold what was acknowledged against what the batch system has: it may have forgotten it after a crash.
+
+        A submitted job that never started and has been missing for a while is submitted again, under the same tag; the
+        claim in its directory lets only one of them run. A job that was cancelled and is there again is cancelled
+        again. Nothing is asked when there is nothing to verify.
+        """
+        jobs = await asyncio.to_thread(_unverified, self._root, self._verified)
+        if not jobs:
+            self._missing_since.clear()
+            return
+        seen = await self._poll(jobs)
+        await self._scheduler.tidy([job.tag for job in jobs])
+        for job in jobs:
+            async with self._locks.hold(job.directory.pod_uid):
+                await run_to_end(self._verify(job, seen.get(job.tag, _GONE)))
+
+    async def _verify(self, job: "_KnownJob", seen: Observation) -> None:
+        uid, directory = job.directory.pod_uid, job.directory
+        if seen.life is not Life.GONE:
+            self._missing_since.pop(uid, None)
+        cancelled_at = directory.cancelled_at()
+        if cancelled_at is not None:
+            if seen.life in (Life.PENDING, Life.RUNNING):
+                await self._scheduler.cancel(job.tag, directory)
+            elif time.time() - cancelled_at > _CANCELS_ARE_WATCHED_S:
+                self._verified.add(uid)
+        elif directory.is_claimed(job.tag.attempt) or directory.ending() is not None or seen.life is Life.ENDED:
+            self._verified.add(uid)
+        elif seen.life is Life.GONE and self._has_been_missing(uid):
+            log.warning("job.forgotten", pod_uid=uid, job_id=job.job_id, consequence="it is submitted again")
+            job_id = await self._submit(job.tag, directory)
+            await asyncio.to_thread(directory.remember, job_id)
+            self._missing_since.pop(uid, None)
+
+    def _has_been_missing(self, uid: PodUID) -> bool:
+        since = self._missing_since.setdefault(uid, time.monotonic())
+        return time.monotonic() - since >= self._lost_after_s
 
     def _directory(self, uid: PodUID) -> JobDirectory:
         return JobDirectory(self._root / uid)
@@ -196,22 +289,12 @@ def _begun_and_gone(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) 
     return [job for job in gone if (state := job.directory.state()) is not None and not state.has_ended]
 
 
-def _statuses(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) -> list[JobStatus]:
-    now = clock.rfc3339(clock.now())
-    answers = []
-    for job in jobs:
-        known = states.containers(job.pod, job.directory.state(), seen.get(job.tag, _GONE), now=now)
-        if known is not None:
-            answers.append(_status(job, known))
-    return answers
-
-
-def _status(job: _KnownJob, known: states.Containers) -> JobStatus:
+def _status(pod: Pod, uid: PodUID, job_id: JobID | None, known: states.Containers) -> JobStatus:
     return JobStatus(
-        name=job.pod.metadata.name,
-        uid=job.directory.pod_uid,
-        namespace=job.pod.metadata.namespace,
-        job_id=job.job_id or "",
+        name=pod.metadata.name,
+        uid=uid,
+        namespace=pod.metadata.namespace,
+        job_id=job_id or "",
         containers=[Raw(codec.encode(status)) for status in known.main],
         init_containers=[Raw(codec.encode(status)) for status in known.init],
     )
@@ -232,6 +315,47 @@ def _usages(directories: Sequence[JobDirectory]) -> list[ContainerUsage]:
     ]
 
 
+def _tell_in_logs(directory: JobDirectory, text: str) -> None:
+    """A refused job has a log all the same: the batch system's words, where `kubectl logs` finds them."""
+    intention = directory.intention()
+    moment = clock.rfc3339(clock.now())
+    for container in intention.pod.spec.containers or [] if intention else []:
+        path = directory.log(container.name, 0)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(f"{moment} stderr F {' '.join(text.split())}\n")
+
+
+def _deleted_before(root: Path, deadline: float) -> tuple[list[_KnownJob], list[JobDirectory]]:
+    """Jobs that were deleted before a moment, and tombstones of that age that never were a job."""
+    jobs, empty = [], []
+    for directory in (JobDirectory(path) for path in root.iterdir() if path.is_dir()):
+        try:
+            cancelled_at = directory.cancelled_at()
+            if cancelled_at is None or cancelled_at > deadline:
+                continue
+            intention = directory.intention()
+            if intention is None:
+                empty.append(directory)
+            else:
+                tag = directory.tag_of(intention)
+                jobs.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
+        except OSError as error:
+            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+    return jobs, empty
+
+
+def _unverified(root: Path, verified: set[PodUID]) -> list[_KnownJob]:
+    """Submitted jobs, and deleted ones, of which nobody knows yet that the batch system has taken it in for good."""
+    paths = [path for path in root.iterdir() if path.name not in verified and path.is_dir()]
+    return [job for job in _intended_each(map(JobDirectory, paths)) if job.job_id is not None]
+
+
+def _intended_each(directories: Iterable[JobDirectory]) -> Iterator[_KnownJob]:
+    for directory in directories:
+        with contextlib.suppress(OutcomeUnknown):
+            yield from _intended([directory])
+
+
 def _removed(directory: JobDirectory, deadline: float) -> bool:
     try:
         cancelled_at = directory.cancelled_at()
@@ -244,6 +368,10 @@ def _removed(directory: JobDirectory, deadline: float) -> bool:
     return True
 
 
+def _node(request: RetrievedPodData, pod: Pod) -> str:
+    return request.interlink.node if request.interlink else pod.spec.node_name
+
+
 def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
     """An existing server names no cluster: then it is the default one."""
     origin = request.interlink or Origin()
@@ -252,3 +380,4 @@ def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
 
 _NAMES_OF_THE_POD = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 _GONE = Observation(life=Life.GONE)
+_CANCELS_ARE_WATCHED_S = 120.0

@@ -1,7 +1,9 @@
 """From a create request to a filled job directory: `plan` decides and is pure, `write` makes it so."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -59,13 +61,15 @@ def _check_names(kind: str, names: list[str]) -> None:
             raise Rejected(f"there are several {kind}s of the name {name!r}")
 
 
-def write(job: JobPlan, directory: JobDirectory, runner: bytes) -> None:
+def write(
+    job: JobPlan, directory: JobDirectory, runner: bytes, others: Mapping[Path, bytes] = MappingProxyType({})
+) -> None:
     """Idempotent; the specification is durable on return. Files are never readable by others while they are written."""
     for path in job.directories:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in job.files:
         _write(file)
-    files.write_together({directory.spec: job.spec, directory.runner: runner})
+    files.write_together({directory.spec: job.spec, directory.runner: runner, **others})
 
 
 def _write(file: File) -> None:

@@ -45,6 +45,7 @@ READ_BYTES = 64 * 1024
 MESSAGE_BYTES, MESSAGES_BYTES = 4096, 12 * 1024  # termination message: of one container, of the pod
 TAIL_BYTES, TAIL_LINES = 2048, 80
 START_FAILED, CANCELLED_EXIT = 128, 128 + signal.SIGTERM
+LAUNCHED_AGAIN = 98  # another launch has the job: nothing was done, and that is no success
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 FORWARDED = (signal.SIGUSR1, signal.SIGUSR2)  # what users ask the batch system to send before the time limit
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) + FORWARDED
@@ -988,6 +989,7 @@ class Pod:
             "phase": "running",
             "started_at": timestamp(),
             "finished_at": None,
+            "stopped_at": None,
             "reason": None,
             "message": None,
         }
@@ -1132,7 +1134,7 @@ class Pod:
         with self.lock:
             if self.closing.is_set():
                 return False
-            self._head.update(reason=reason, message=message)
+            self._head.update(reason=reason, message=message, stopped_at=timestamp())
             self._stop_by = time.monotonic() + self.grace_s
             self.closing.set()
             for container in self.all:
@@ -1331,7 +1333,8 @@ def run_job(directory):
     try:
         spec = read_json(os.path.join(directory, "spec.json"))
         if not take_lock(os.path.join(directory, "runner.lock")) or not claim(directory, spec.get("attempt", 0)):
-            return 0
+            note("the job in %s has been launched before: nothing is done" % directory)
+            return LAUNCHED_AGAIN
         pod = Pod(directory, spec)
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         note("cannot run the job in %s: %s" % (directory, explain(error)))

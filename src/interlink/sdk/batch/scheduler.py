@@ -2,30 +2,57 @@
 
 import enum
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from interlink.model.ids import JobID, Tag
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.model.ids import JobID, PodUID, Tag
+from interlink.model.pods import Pod
+from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.wire.messages import Job, PingAnswer
 
 
 class Life(enum.Enum):
     PENDING = "pending"
     RUNNING = "running"
+    ENDED = "ended"
+    """It was there and is over, for certain."""
     GONE = "gone"
+    """The batch system does not have it, which by itself proves nothing."""
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What the batch system says of one job; `reason` and `message` in its own words."""
+    """What the batch system says of one job; `reason` and `message` in its own words.
+
+    ending: of an ENDED job. has_more_to_say: it will also tell how the job ended, so that a job's own record of its
+    end waits for that for a moment.
+    """
 
     life: Life
     reason: str | None = None
     message: str | None = None
+    started_at: str | None = None
+    ending: Ending | None = None
+    has_more_to_say: bool = False
+
+
+class Recalled(msgspec.Struct, frozen=True):
+    """A job that was found without its directory."""
+
+    tag: Tag
+    job_id: JobID
+    seen: Observation
 
 
 class Scheduler(Protocol):
+    def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
+        """The files that `submit` needs, to be written into the job's directory. Pure.
+
+        Raises Rejected for what the pod may not ask of this batch system.
+        """
+        ...
+
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         """Start `directory`'s runner as a job named `tag`. Called only when `find` found nothing.
 
@@ -43,6 +70,14 @@ class Scheduler(Protocol):
 
     async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
         """Ask the job to end (TERM, grace, KILL); idempotent, and harmless when there is none."""
+        ...
+
+    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
+        """The jobs of pods whose directories are lost, as far as the batch system alone knows them."""
+        ...
+
+    async def tidy(self, tags: Sequence[Tag]) -> None:
+        """End what is there twice under one tag and has not started."""
         ...
 
     async def jobs(self) -> Sequence[Job]:

@@ -1,5 +1,6 @@
 """What a job's own record and the batch system together say of its containers."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from interlink.sdk.batch.states import Containers
 from tests.unit.builders import Document, ended, pod, running, waiting
 
 POD = pod(initContainers=[{"name": "i", "image": "ii"}])
-NOW = "2026-07-14T11:00:00Z"
+NOW = datetime(2026, 7, 14, 11, 0, 0, tzinfo=UTC)
 
 
 def state(*main: Document, init: tuple[Document, ...] = (), phase: str = "running", **fields: Any) -> RunnerState:
@@ -87,7 +88,10 @@ def test_a_killed_container_keeps_the_time_of_its_start() -> None:
     assert found is not None
     status = found.main[0]
     assert status.terminated is not None
-    assert (status.terminated.started_at, status.terminated.finished_at) == ("2026-07-14T10:00:01Z", NOW)
+    assert (status.terminated.started_at, status.terminated.finished_at) == (
+        "2026-07-14T10:00:01Z",
+        "2026-07-14T11:00:00Z",
+    )
     assert (status.ready, status.started) == (False, False)
 
 

@@ -1,0 +1,133 @@
+"""The Slurm plugin, put together: job directories on a shared file system, Slurm's commands, a runtime, HTTP."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from interlink.aio import files
+from interlink.aio.supervising import run_repeatedly
+from interlink.apps import lifecycle
+from interlink.model.errors import ConfigurationError
+from interlink.model.pods import Container
+from interlink.plugins.slurm.capacity import Capacity
+from interlink.plugins.slurm.commands import Slurm
+from interlink.plugins.slurm.scheduler import SlurmScheduler
+from interlink.plugins.slurm.settings import Script, SlurmSettings
+from interlink.sdk import hosting, serving
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.plugin import BatchPlugin
+from interlink.sdk.batch.runtime import Launch, Mount, Runtime
+from interlink.sdk.errors import SDKError
+from interlink.sdk.runtimes.none import HostProcesses
+
+_SWEEP_S = 60.0
+_VERIFY_S = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+async def run(settings: SlurmSettings) -> None:
+    """Serve until SIGTERM or SIGINT; the jobs go on. Raises ConfigurationError."""
+    make_root(settings)
+    slurm = commands(settings, os.environ)
+    plugin, _ = build(settings, os.environ, uses_accounting=await uses_accounting(slurm, settings))
+
+    async def sweep() -> None:
+        removed = await plugin.sweep(keep_s=settings.keep_deleted_jobs_s)
+        if removed:
+            log.info("plugin.swept", removed=removed)
+
+    async with hosting.serving(serving.application(plugin), settings.address) as port:
+        log.info("plugin.ready", address=str(settings.address), port=port, jobs=str(settings.root))
+        await lifecycle.until_stopped(
+            run_repeatedly("sweep", sweep, on_failure=lifecycle.log_failure, pause_s=_SWEEP_S),
+            run_repeatedly("verify", plugin.verify, on_failure=lifecycle.log_failure, pause_s=_VERIFY_S),
+        )
+
+
+def build(
+    settings: SlurmSettings, environment: Mapping[str, str], *, uses_accounting: bool
+) -> tuple[BatchPlugin, Slurm]:
+    """The plugin, and the commands that it uses. Raises ConfigurationError."""
+    slurm = commands(settings, environment)
+    scheduler = SlurmScheduler(
+        slurm,
+        policy=settings.policy,
+        script=settings.script,
+        capacity=Capacity(slurm, settings),
+        uses_accounting=uses_accounting,
+        memory_is_fatal=settings.memory_is_fatal,
+        unknown_for_s=settings.lost_after_s,
+    )
+    plugin = BatchPlugin(
+        settings.root,
+        scheduler=scheduler,
+        runtime=runtime(settings),
+        settle_s=settings.settle_s,
+        lost_after_s=settings.lost_after_s,
+    )
+    return plugin, slurm
+
+
+def make_root(settings: SlurmSettings) -> None:
+    """Jobs of other users must be able to pass through it, but not to list it. Raises ConfigurationError."""
+    try:
+        files.make_directory(settings.root)
+        if settings.policy.may_change_user:
+            settings.root.chmod(0o711)
+    except OSError as error:
+        raise ConfigurationError(f"DataRootFolder: cannot use {settings.root}: {error.strerror}") from error
+
+
+def commands(settings: SlurmSettings, environment: Mapping[str, str]) -> Slurm:
+    """Where jobs may belong to several users everybody's are listed, else only our own."""
+    return Slurm(settings.programs, environment, user="" if _has_users(settings) else str(os.geteuid()))
+
+
+def _has_users(settings: SlurmSettings) -> bool:
+    policy = settings.policy
+    uids = [policy.default_uid, *(f.uid for f in policy.flavors.values()), *(n.uid for n in policy.namespaces)]
+    return any(uid is not None for uid in uids)
+
+
+async def uses_accounting(slurm: Slurm, settings: SlurmSettings) -> bool:
+    """As configured, else as Slurm's own configuration says; a Slurm that is away now is taken to have none."""
+    if settings.uses_accounting is not None:
+        return settings.uses_accounting
+    try:
+        kind = (await slurm.configuration()).get("accountingstoragetype", "")
+    except SDKError as error:
+        log.warning("slurm.accounting-unknown", error=str(error), consequence="it is not used; set UseAccounting")
+        return False
+    return "slurmdbd" in kind
+
+
+def runtime(settings: SlurmSettings) -> Runtime:
+    """The one place that chooses how containers are started. Raises ConfigurationError."""
+    if settings.runtime.kind != "none":
+        raise ConfigurationError(
+            f"ContainerRuntime: {settings.runtime.kind!r} is not there yet; set it to none to run programs of the nodes"
+        )
+    host = HostProcesses(settings.script.python)
+    return _ThroughProxy(host, settings.script) if settings.script.tsocks_library else host
+
+
+class _ThroughProxy:
+    """A runtime whose programs use the SOCKS proxy that the job script sets up (Tsocks)."""
+
+    def __init__(self, inner: Runtime, script: Script) -> None:
+        self._inner = inner
+        self._script = script
+
+    def launch(
+        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+    ) -> Launch:
+        launch = self._inner.launch(container, mounts, pod_name=pod_name, directory=directory)
+        proxy = [
+            ("LD_PRELOAD", self._script.tsocks_library),
+            ("TSOCKS_CONF_FILE", str(Path(directory.path) / "tsocks.conf")),
+        ]
+        return msgspec.structs.replace(launch, environment=[*proxy, *launch.environment])

@@ -1,0 +1,237 @@
+"""Slurm as a batch system: a job is known by its tag, which is its name; ids are only handles.
+
+Slurm forgets: an acknowledged job can vanish and its id be given to another one, an acknowledged cancel can be undone,
+a running job can be launched again. So a job counts only while its name is ours, nothing is believed that Slurm did
+not say, and what is to happen is repeated until it is seen.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from interlink.aio import files
+from interlink.model.ids import JobID, PodUID, Tag
+from interlink.model.pods import Pod
+from interlink.plugins.slurm import directives, states
+from interlink.plugins.slurm.commands import Slurm
+from interlink.plugins.slurm.directives import Submission
+from interlink.plugins.slurm.parsing import QueuedJob
+from interlink.plugins.slurm.queue import Queue
+from interlink.plugins.slurm.settings import Policy, Script
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.scheduler import Life, Observation, Recalled
+from interlink.sdk.errors import OutcomeUnknown, Rejected, Unreachable
+from interlink.wire.messages import Job, PingAnswer
+
+log = structlog.get_logger(__name__)
+
+_KILL_AFTER_GRACE_S = 10.0
+_ACCOUNTING_AGAIN_S = 10.0
+_ASKED_AT_ONCE = 1000
+
+
+class SlurmScheduler:
+    """uses_accounting: sacct answers here. unknown_for_s: how long one of unknown outcome may be on its way."""
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        *,
+        policy: Policy,
+        script: Script,
+        capacity: Callable[[], Awaitable[PingAnswer]],
+        uses_accounting: bool,
+        memory_is_fatal: bool,
+        unknown_for_s: float,
+    ) -> None:
+        self._slurm = slurm
+        self._queue = Queue(slurm.queue)
+        self._policy = policy
+        self._script = script
+        self._capacity = capacity
+        self._uses_accounting = uses_accounting
+        self._memory_is_fatal = memory_is_fatal
+        self._unknown_for_s = unknown_for_s
+        self._asked_accounting_at: dict[Tag, float] = {}
+        self._strange_states: set[str] = set()
+
+    # Submitting
+
+    def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
+        submission = directives.submission(pod, tag, directory, self._policy, node=node)
+        scripts = directives.scripts(pod, directory, self._script)
+        found = {
+            directory.path / "submission.json": msgspec.json.format(msgspec.json.encode(submission)),
+            directory.path / "job.sh": scripts.job.encode(),
+        }
+        if scripts.mesh is not None:
+            found[directory.path / "mesh.sh"] = scripts.mesh.encode()
+            found[directory.path / "run.sh"] = directives.run_script(directory, self._script).encode()
+        return found
+
+    async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
+        submission = await asyncio.to_thread(_begin, directory)
+        try:
+            job_id = await self._slurm.submit(submission.options, directory.path / "job.sh")
+        except (Rejected, Unreachable):
+            await asyncio.to_thread(directory.end_submission)
+            raise
+        await asyncio.to_thread(directory.end_submission)
+        return job_id
+
+    async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
+        """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of."""
+        job = (await self._queue.look()).best(tag)
+        if job is None and self._uses_accounting and await asyncio.to_thread(directory.path.exists):
+            job = _last(await self._slurm.accounting(tag=tag), tag)
+        if job is not None:
+            await asyncio.to_thread(directory.end_submission)
+            return job.job_id
+        since = await asyncio.to_thread(directory.unknown_submission_at)
+        if since is not None and time.time() - since < self._unknown_for_s:
+            raise OutcomeUnknown(f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far")
+        return None
+
+    # Looking
+
+    async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
+        if not jobs:
+            return {}
+        look = await self._queue.look()
+        seen = {tag: self._observed(job) for tag, _ in jobs if (job := look.best(tag)) is not None}
+        absent = [(tag, directory) for tag, directory in jobs if tag not in seen]
+        if absent:
+            seen |= await self._of_forgotten(absent)
+        await asyncio.to_thread(_keep_endings, jobs, seen)
+        return seen
+
+    def _observed(self, job: QueuedJob) -> Observation:
+        if not states.is_known(job.state) and job.state not in self._strange_states:
+            self._strange_states.add(job.state)
+            log.warning("slurm.unknown-state", state=job.state, job_id=job.job_id)
+        return states.observe(job, now_s=time.time(), memory_is_fatal=self._memory_is_fatal)
+
+    async def _of_forgotten(self, absent: Sequence[tuple[Tag, JobDirectory]]) -> dict[Tag, Observation]:
+        """Jobs that the controller does not have: what was kept of their ends, and what accounting knows."""
+        found, unknown = await asyncio.to_thread(_kept_endings, absent)
+        if unknown and self._uses_accounting:
+            found |= await self._of_accounting(unknown)
+        for tag, directory in unknown:
+            if tag not in found and await asyncio.to_thread(directory.is_claimed, tag.attempt):
+                found[tag] = Observation(life=Life.ENDED)
+        return {tag: found.get(tag, Observation(life=Life.GONE)) for tag, _ in absent}
+
+    async def _of_accounting(self, unknown: Sequence[tuple[Tag, JobDirectory]]) -> dict[Tag, Observation]:
+        """In one question. Only an end counts: what is alive in accounting and not in the queue was lost."""
+        now = time.monotonic()
+        ids = {tag: job_id for tag, directory in unknown if (job_id := directory.job_id()) is not None}
+        due = [t for t in ids if now - self._asked_accounting_at.get(t, -_ACCOUNTING_AGAIN_S) >= _ACCOUNTING_AGAIN_S]
+        if not due:
+            return {}
+        due = due[:_ASKED_AT_ONCE]
+        records = await self._slurm.accounting(job_ids=[ids[tag] for tag in due])
+        self._asked_accounting_at = {tag: at for tag, at in self._asked_accounting_at.items() if tag in ids}
+        self._asked_accounting_at |= dict.fromkeys(due, now)
+        ended = {tag: job for tag in due if (job := _last(records, tag)) is not None and not states.is_alive(job)}
+        return {tag: self._observed(job) for tag, job in ended.items()}
+
+    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
+        by_pod = (await self._queue.look()).by_pod()
+        return {
+            uid: Recalled(tag=job.tag, job_id=job.job_id, seen=self._observed(job))
+            for uid in pods
+            if (job := by_pod.get(uid)) is not None
+        }
+
+    async def jobs(self) -> Sequence[Job]:
+        look = await self._queue.look()
+        return [
+            Job(tag=str(tag), job_id=job.job_id, node=directives.node_of(job.comment), is_alive=states.is_alive(job))
+            for tag in look.jobs
+            if (job := look.best(tag)) is not None
+        ]
+
+    async def capacity(self) -> PingAnswer:
+        return await self._capacity()
+
+    # Ending
+
+    async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
+        """A waiting job is taken out of the queue; a running one is told once and ends by itself, within its grace
+        period, after which Slurm ends it."""
+        alive = (await self._queue.look()).alive(tag)
+        if not alive:
+            return
+        job_ids = [job.job_id for job in alive]
+        grace_s = await asyncio.to_thread(directory.cancel_grace_s)
+        since_s = time.time() - (directory.cancelled_at() or 0.0)
+        if all(states.is_waiting(job) for job in alive) or since_s > grace_s + _KILL_AFTER_GRACE_S:
+            await self._slurm.cancel(job_ids)
+        else:
+            await self._slurm.cancel(job_ids, "--state=PENDING")
+            await self._slurm.cancel(job_ids, "--state=RUNNING", "--signal=TERM", "--batch")
+
+    async def tidy(self, tags: Sequence[Tag]) -> None:
+        look = await self._queue.look()
+        twice = [job for tag in tags for job in states.superfluous(look.jobs.get(tag, []))]
+        if twice:
+            log.warning("slurm.job-twice", job_ids=[job.job_id for job in twice])
+            await self._slurm.cancel([job.job_id for job in twice], "--state=PENDING")
+
+
+def _begin(directory: JobDirectory) -> Submission:
+    """What to submit; the mark that says so, and the files as the job's user needs them. Raises Unreachable."""
+    try:
+        data = files.read_regular(directory.path / "submission.json")
+        submission = msgspec.json.decode(data, type=Submission)
+        if submission.uid is not None:
+            _give_away(directory.path, submission.uid)
+        directory.begin_submission()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise Unreachable(f"the directory of job {directory.pod_uid} cannot be used: {error}") from error
+    return submission
+
+
+def _give_away(path: Path, uid: int) -> None:
+    """The job runs as this user; what we write later stays ours."""
+    for top, _, names in os.walk(path):
+        os.lchown(top, uid, -1)
+        for name in names:
+            os.lchown(Path(top) / name, uid, -1)
+
+
+def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:
+    """Slurm forgets ended jobs after minutes; those that left no end of their own must not be forgotten with it."""
+    for tag, directory in jobs:
+        ending = seen[tag].ending if tag in seen else None
+        if ending is None or directory.ending() == ending:
+            continue
+        state = directory.state()
+        if state is None or not state.has_ended or state.was_stopped_from_outside:
+            directory.conclude(ending)
+
+
+def _kept_endings(
+    jobs: Sequence[tuple[Tag, JobDirectory]],
+) -> tuple[dict[Tag, Observation], list[tuple[Tag, JobDirectory]]]:
+    found, unknown = {}, []
+    for tag, directory in jobs:
+        ending, state = directory.ending(), directory.state()
+        if ending is not None:
+            found[tag] = Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
+        elif state is not None and state.has_ended:
+            found[tag] = Observation(life=Life.ENDED)
+        else:
+            unknown.append((tag, directory))
+    return found, unknown
+
+
+def _last(records: Sequence[QueuedJob], tag: Tag) -> QueuedJob | None:
+    """The last record with our name: an id may have belonged to others before, and to us several times."""
+    ours = [record for record in records if record.tag == tag]
+    return ours[-1] if ours else None

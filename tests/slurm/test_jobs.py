@@ -1,0 +1,56 @@
+"""Pods as jobs of a real Slurm: from create to delete."""
+
+from tests.support.slurm import Bench
+
+
+async def test_a_pod_runs_as_a_job(bench: Bench) -> None:
+    """Submitted, run on a node, ended; its output can be read."""
+    uid = await bench.start("echo hello; exit 0")
+
+    await bench.wait(uid, "0 Completed")
+
+    assert await bench.logs(uid) == "hello\n"
+    assert bench.starts() == {"c0": 1}
+
+
+async def test_an_exit_code_is_the_programs_t06(bench: Bench) -> None:
+    """With its reason and its times."""
+    uid = await bench.start("exit 42")
+
+    await bench.wait(uid, "42 Error")
+
+    terminated = (await bench.containers(uid))[0].terminated
+    assert terminated is not None
+    assert terminated.started_at
+    assert terminated.finished_at
+    assert terminated.started_at <= terminated.finished_at
+
+
+async def test_containers_run_at_the_same_time_t07(bench: Bench) -> None:
+    """They share an emptyDir in one job."""
+    mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    uid = bench.pod(
+        volumes=[{"name": "data", "emptyDir": {}}],
+        containers=[
+            bench.container("main", "echo x > /data/done; exit 3", **mount),
+            bench.container("wait", "until [ -f /data/done ]; do sleep 0.1; done", **mount),
+        ],
+    )
+    await bench.create(uid)
+
+    await bench.wait(uid, "3 Error")
+
+    codes = [status.terminated.exit_code if status.terminated else None for status in await bench.containers(uid)]
+    assert codes == [3, 0]
+
+
+async def test_init_containers_run_first_t08(bench: Bench) -> None:
+    """One that fails ends the pod; the main container never starts."""
+    uid = bench.pod("echo never", initContainers=[bench.container("i0", "exit 0"), bench.container("i1", "exit 7")])
+    await bench.create(uid)
+
+    await bench.wait(uid, "waiting PodInitializing")
+    status = await bench.status(uid)
+    assert status is not None
+    assert b'"exitCode":7' in bytes((status.init_containers or [])[1])
+    assert bench.starts() == {"i0": 1, "i1": 1}
