@@ -176,7 +176,7 @@ async def _bare(cluster: ControlPlane, count: int) -> float:
 
         await until_async(has_account, deadline_s=30)
         await apiserver.create_pods(client, namespace, "", count)
-        return await apiserver.bare_writes_per_s(client, namespace, count)
+        return await apiserver.bare_writes_per_s(client, namespace)
 
 
 async def measure(

@@ -8,12 +8,22 @@ from typing import Any
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from interlink.aio import clock
 from interlink.kube import paths
 from interlink.kube.client import KubeClient
 from interlink.kube.reflecting import Reflector
-from interlink.model.pods import Seen
+from interlink.kubelet import publishing
+from interlink.model import phases
+from interlink.model.ids import JobID
+from interlink.model.phases import JobView, Place
+from interlink.model.pods import Pod, Seen
 
 _AT_ONCE = 32
+_PLACE = Place(host_ip="127.0.0.1", pod_ip="127.0.0.1")
+
+
+class _List(msgspec.Struct):
+    items: list[msgspec.Raw]
 
 
 class Observer:
@@ -74,20 +84,28 @@ def _pod(name: str, node: str) -> bytes:
     )
 
 
-async def bare_writes_per_s(client: KubeClient, namespace: str, count: int) -> float:
-    """How many pods a second a bare client can give a token and a job id with a status: the writes of a virtual
+async def bare_writes_per_s(client: KubeClient, namespace: str) -> float:
+    """How many pods a second a bare client can give a token and a job id with its status: the writes of a virtual
     kubelet, with nothing behind them. The pods must be there."""
-    token = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3607}}
-    status = {"phase": "Pending", "startTime": "2026-07-14T10:00:00Z", "conditions": [], "containerStatuses": []}
+    answer = msgspec.json.decode(await client.get(f"{paths.namespace(namespace)}/pods"), type=_List)
+    found = [msgspec.json.decode(raw, type=Pod) for raw in answer.items]
 
-    async def write(number: int) -> None:
-        await client.create(paths.service_account_token(namespace, "default"), msgspec.json.encode(token))
-        patch = {"metadata": {"annotations": {"JobID": f"job-{number}"}}, "status": status}
-        await client.patch(paths.pod(namespace, f"p{number}") + "/status", msgspec.json.encode(patch))
+    async def write(pod: Pod) -> None:
+        path = paths.service_account_token(namespace, "default")
+        await client.create(path, msgspec.json.encode(_token_request(pod)))
+        status = phases.pod_status(pod, JobView(), _PLACE, clock.now())
+        body = publishing.patch(pod, status, JobID(f"job-{pod.uid}"))
+        await client.patch(paths.pod(namespace, pod.metadata.name) + "/status", body)
 
     started = time.monotonic()
-    await in_parallel(iter(range(count)), write)
-    return count / (time.monotonic() - started)
+    await in_parallel(iter(found), write)
+    return len(found) / (time.monotonic() - started)
+
+
+def _token_request(pod: Pod) -> dict[str, Any]:
+    bound_to = {"apiVersion": "v1", "kind": "Pod", "name": pod.metadata.name, "uid": pod.uid}
+    spec = {"expirationSeconds": 3607, "boundObjectRef": bound_to}
+    return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
 
 
 async def calls(client: KubeClient) -> dict[str, float]:
