@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
-from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, PingAnswer, Refresh, RetrievedPodData
 
 
 class Plugin(Protocol):
@@ -44,6 +44,15 @@ class Plugin(Protocol):
 
     async def capacity(self) -> PingAnswer:
         """What the site offers, and that it answers."""
+        ...
+
+
+@runtime_checkable
+class Refreshing(Protocol):
+    """A plugin that can give the files of a running job new content; optional."""
+
+    async def refresh(self, message: Refresh) -> None:
+        """Replace the files of these volumes, each at once and as a whole. Idempotent; raises NotFound for no job."""
         ...
 
 

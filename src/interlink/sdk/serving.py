@@ -9,9 +9,9 @@ from aiohttp import web
 from interlink.model import ids
 from interlink.model.pods import Pod
 from interlink.sdk import hosting
-from interlink.sdk.plugin import Metered, Plugin
+from interlink.sdk.plugin import Metered, Plugin, Refreshing
 from interlink.wire import codec, messages
-from interlink.wire.messages import CreateAnswer, LogRequest, RetrievedPodData, UsageRequest
+from interlink.wire.messages import CreateAnswer, LogRequest, Refresh, RetrievedPodData, UsageRequest
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +27,7 @@ def application(plugin: Plugin) -> web.Application:
             web.route("*", "/getLogs", handlers.logs),
             web.post(messages.JOBS, handlers.jobs),
             *([web.post(messages.USAGE, _usage(plugin))] if isinstance(plugin, Metered) else []),
+            *([web.post(messages.REFRESH, _refresh(plugin))] if isinstance(plugin, Refreshing) else []),
         ],
         readiness=list,
     )
@@ -38,6 +39,14 @@ def _usage(plugin: Metered) -> hosting.Handler:
         return json_answer(list(await plugin.usage([ids.pod_uid(uid) for uid in message.pods])))
 
     return usage
+
+
+def _refresh(plugin: Refreshing) -> hosting.Handler:
+    async def refresh(request: web.Request) -> web.Response:
+        await plugin.refresh(codec.decode(await request.read(), Refresh))
+        return web.Response(text="the files have been replaced")
+
+    return refresh
 
 
 class _Handlers:

@@ -29,7 +29,16 @@ from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
 from interlink.wire import codec
-from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, Origin, PingAnswer, RetrievedPodData
+from interlink.wire.messages import (
+    ContainerUsage,
+    Job,
+    JobStatus,
+    LogRequest,
+    Origin,
+    PingAnswer,
+    Refresh,
+    RetrievedPodData,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -176,6 +185,13 @@ class BatchPlugin:
 
     async def jobs(self) -> Sequence[Job]:
         return await self._scheduler.jobs()
+
+    async def refresh(self, message: Refresh) -> None:
+        directory = self._directory(ids.pod_uid(message.pod.uid))
+        async with self._locks.hold(directory.pod_uid):
+            if await asyncio.to_thread(directory.intention) is None:
+                raise NotFound(f"there is no job for pod {message.pod.full_name} ({message.pod.uid})")
+            await run_to_end(asyncio.to_thread(preparing.refresh, message, directory))
 
     async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
         return await asyncio.to_thread(_usages, [self._directory(uid) for uid in pods])
