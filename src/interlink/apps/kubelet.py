@@ -31,7 +31,7 @@ from interlink.model import ids
 from interlink.model.errors import ConfigurationError
 from interlink.model.ids import Owner
 from interlink.model.phases import Place
-from interlink.sdk import hosting
+from interlink.sdk import hosting, profiles
 from interlink.sdk.transport import Link
 from interlink.wire import messages
 
@@ -125,7 +125,7 @@ async def _run(
 
     renewer = Renewer(server, source, surroundings, lambda: [seen.pod for seen in loop.pods()])
     endpoint = Endpoint(settings, client, server, loop.pods, problems)
-    async with endpoint.serving():
+    async with profiles.serving(settings.profiles), endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
         await lifecycle.until_stopped(
             election.hold(),

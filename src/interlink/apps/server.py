@@ -13,7 +13,7 @@ from interlink.aio.files import LockedError
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
 from interlink.model.errors import ConfigurationError
-from interlink.sdk import hosting
+from interlink.sdk import hosting, profiles
 from interlink.sdk.client import PluginClient
 from interlink.sdk.transport import Link
 from interlink.server import routes
@@ -78,7 +78,7 @@ def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creat
 
 async def _serve(settings: ServerSettings, service: Service) -> None:
     app = routes.application(service, create_hold_s=settings.create_hold_s, body_limit_bytes=settings.max_body_bytes)
-    async with hosting.serving(app, settings.address, tls=settings.tls) as port:
+    async with profiles.serving(settings.profiles), hosting.serving(app, settings.address, tls=settings.tls) as port:
         log.info("server.ready", address=str(settings.address), port=port, plugin=str(settings.plugin))
         trouble = lifecycle.log_trouble
         await lifecycle.until_stopped(

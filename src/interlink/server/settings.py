@@ -8,7 +8,7 @@ import msgspec
 
 from interlink.model import configuration
 from interlink.model.errors import ConfigurationError
-from interlink.sdk import addresses, tls
+from interlink.sdk import addresses, profiles, tls
 from interlink.sdk.addresses import Address
 from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import ApptainerOptions, ScratchVolumes, ScriptBuildConfig, SingularityHubProxy
@@ -37,12 +37,6 @@ class ScriptFile(msgspec.Struct, frozen=True):
     volumes_options: ScratchVolumes = ScratchVolumes()
 
 
-class PprofFile(msgspec.Struct, frozen=True, rename="pascal"):
-    enabled: bool = False
-    address: str = ""
-    port: str | int = ""
-
-
 class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     """`InterLinkConfig.yaml`. Times are in seconds.
 
@@ -66,7 +60,10 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     JobScriptBuildConfig: what a job-script builder is told about scripts.
     JobScriptTemplate: the path of a Go template that makes each job's script; needs interlink-go-template on PATH.
     DataRootFolder: accepted and not used, as before.
-    Pprof: accepted and not used: there is no Go profile to serve.
+    Pprof: profiles over HTTP, for whoever looks for the cause of a slow program.
+    Pprof.Enabled: serve /debug/pprof/profile?seconds=30 and /debug/pprof/goroutine.
+    Pprof.Address: 127.0.0.1 when not set; whoever reaches it can slow the program down.
+    Pprof.Port: 6061 when not set.
     INTERLINKCONFIGPATH: the configuration file, when --config is not given.
     INTERLINKURL: wins over InterlinkAddress.
     INTERLINKPORT: wins over InterlinkPort.
@@ -95,11 +92,12 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     job_script_build_config: ScriptFile | None = None
     job_script_template: str = ""
     data_root_folder: str = ""
-    pprof: PprofFile | None = None
+    pprof: profiles.PprofFile = profiles.PprofFile()
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
-    """`tls` and `plugin_tls` are None where the address is not https. Times are in seconds."""
+    """`tls` and `plugin_tls` are None where the address is not https, `profiles` when they are off. Times are in
+    seconds."""
 
     address: Address
     tls: ssl.SSLContext | None
@@ -116,6 +114,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     max_body_bytes: int
     scripts: ScriptBuildConfig | None
     template: Path | None
+    profiles: Address | None
     log_level: str
     unknown_keys: list[str]
 
@@ -152,6 +151,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSet
         max_body_bytes=file.max_body_bytes,
         scripts=_scripts(file.job_script_build_config),
         template=Path(file.job_script_template) if file.job_script_template else None,
+        profiles=profiles.address(file.pprof, environment, port=6061, source=source),
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
