@@ -36,8 +36,10 @@ ENDING = 50
 COLUMNS = {
     "pods": "pods",
     "submits_per_s": "submissions/s",
-    "sbatch_per_s": "bare sbatch/s",
+    "sbatch_per_s": "bare sbatch/s, as many at a time",
     "ratio": "ratio",
+    "sbatch_one_by_one_per_s": "bare sbatch/s, one by one",
+    "ratio_one_by_one": "ratio",
     "commands_per_minute": "Slurm commands/minute",
     "end_p50_s": "end to status p50, s",
     "end_p99_s": "p99, s",
@@ -98,6 +100,7 @@ async def measure(count: int) -> dict[str, Any]:
         script = scene.site.folder / "bare.sh"
         script.write_text("#!/bin/sh\ntrue\n")
         sbatch_per_s = await rate(count, lambda: bare_sbatch(scene.site, script))
+        one_by_one_per_s = await rate(count // 4, lambda: bare_sbatch(scene.site, script), workers=1)
         scene.site.cancel_all()
         uids: list[str] = []
 
@@ -113,6 +116,8 @@ async def measure(count: int) -> dict[str, Any]:
             "submits_per_s": round(submits_per_s, 1),
             "sbatch_per_s": round(sbatch_per_s, 1),
             "ratio": round(submits_per_s / sbatch_per_s, 2),
+            "sbatch_one_by_one_per_s": round(one_by_one_per_s, 1),
+            "ratio_one_by_one": round(submits_per_s / one_by_one_per_s, 2),
             **polls,
             "end_p50_s": round(ends[len(ends) // 2], 2),
             "end_p99_s": round(ends[len(ends) * 99 // 100], 2),
@@ -127,22 +132,22 @@ async def bare_sbatch(site: SlurmSite, script: Path) -> None:
         raise RuntimeError("sbatch failed")
 
 
-async def rate(count: int, act: Any) -> float:
+async def rate(count: int, act: Any, *, workers: int = AT_ONCE) -> float:
     started = time.monotonic()
-    await at_once(count, act)
+    await at_once(count, act, workers=workers)
     return count / (time.monotonic() - started)
 
 
-async def at_once(count: int, act: Any) -> None:
+async def at_once(count: int, act: Any, *, workers: int = AT_ONCE) -> None:
     numbers = itertools.count()
 
     async def work() -> None:
         while next(numbers) < count:
             await act()
 
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(AT_ONCE):
-            workers.create_task(work())
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(work())
 
 
 async def watch(scene: Scene, uids: list[str]) -> dict[str, float]:

@@ -80,12 +80,10 @@ class SlurmScheduler:
         submission = await asyncio.to_thread(_begin, directory)
         self._submitted[tag] = time.monotonic()
         try:
-            job_id = await self._slurm.submit(submission.options, directory.path / "job.sh")
+            return await self._slurm.submit(submission.options, directory.path / "job.sh")
         except (Rejected, Unreachable):
             await asyncio.to_thread(directory.end_submission)
             raise
-        await asyncio.to_thread(directory.end_submission)
-        return job_id
 
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of."""
@@ -93,7 +91,6 @@ class SlurmScheduler:
         if job is None and self._uses_accounting and await asyncio.to_thread(directory.path.exists):
             job = _last(await self._slurm.accounting(tag=tag), tag)
         if job is not None:
-            await asyncio.to_thread(directory.end_submission)
             return job.job_id
         since = await asyncio.to_thread(directory.unknown_submission_at)
         if since is not None and time.time() - since < self._unknown_for_s:
