@@ -110,7 +110,7 @@ class BatchPlugin:
             await run_to_end(self._delete(pod, self._directory(uid)))
 
     async def _delete(self, pod: Pod, directory: JobDirectory) -> None:
-        tag = await asyncio.to_thread(directory.tag) or await self._recalled_tag(directory.pod_uid)
+        tag = await asyncio.to_thread(directory.tag) or await self._recalled_tag(pod)
         self._verified.discard(directory.pod_uid)
         with step("plugin.tombstone"):
             await asyncio.to_thread(directory.mark_cancelled, pod.grace_s)
@@ -119,8 +119,8 @@ class BatchPlugin:
         with step("plugin.cancel"):
             await self._scheduler.cancel(tag, directory)
 
-    async def _recalled_tag(self, uid: PodUID) -> Tag | None:
-        recalled = (await self._scheduler.recall([uid])).get(uid)
+    async def _recalled_tag(self, pod: Pod) -> Tag | None:
+        recalled = (await self._scheduler.recall([pod])).get(PodUID(pod.uid))
         return recalled.tag if recalled else None
 
     async def status(self, pods: Sequence[Pod]) -> list[JobStatus]:
@@ -153,7 +153,7 @@ class BatchPlugin:
         if not lost:
             return []
         answers = []
-        for uid, job in (await self._scheduler.recall(list(lost))).items():
+        for uid, job in (await self._scheduler.recall(list(lost.values()))).items():
             found = states.recalled(lost[uid], job.seen, now=clock.now())
             if found is not None:
                 answers.append(_status(lost[uid], uid, job.job_id, found))
