@@ -13,6 +13,7 @@ _COMMANDS = {
     "pods": "interlink.cli.pods:pods",
     "cache": "interlink.cli.cache:cache",
     "conformance": "interlink.cli.conformance:conformance",
+    "doctor": "interlink.cli.slurm:doctor",
 }
 
 

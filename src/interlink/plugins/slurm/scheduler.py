@@ -21,7 +21,7 @@ from interlink.plugins.slurm import directives, states
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.directives import Submission
 from interlink.plugins.slurm.parsing import QueuedJob
-from interlink.plugins.slurm.queue import Queue
+from interlink.plugins.slurm.queue import Look, Queue
 from interlink.plugins.slurm.settings import Policy, Script
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled
@@ -59,6 +59,8 @@ class SlurmScheduler:
         self._unknown_for_s = unknown_for_s
         self._asked_accounting_at: dict[Tag, float] = {}
         self._strange_states: set[str] = set()
+        self._alone_since = time.monotonic() + unknown_for_s
+        self._submitted: dict[Tag, float] = {}
 
     # Submitting
 
@@ -76,26 +78,36 @@ class SlurmScheduler:
 
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         submission = await asyncio.to_thread(_begin, directory)
+        self._submitted[tag] = time.monotonic()
         try:
-            job_id = await self._slurm.submit(submission.options, directory.path / "job.sh")
+            return await self._slurm.submit(submission.options, directory.path / "job.sh")
         except (Rejected, Unreachable):
             await asyncio.to_thread(directory.end_submission)
             raise
-        await asyncio.to_thread(directory.end_submission)
-        return job_id
 
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of."""
-        job = (await self._queue.look()).best(tag)
+        job = (await self._look_for(tag, directory)).best(tag)
         if job is None and self._uses_accounting and await asyncio.to_thread(directory.path.exists):
             job = _last(await self._slurm.accounting(tag=tag), tag)
         if job is not None:
-            await asyncio.to_thread(directory.end_submission)
             return job.job_id
         since = await asyncio.to_thread(directory.unknown_submission_at)
         if since is not None and time.time() - since < self._unknown_for_s:
             raise OutcomeUnknown(f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far")
         return None
+
+    async def _look_for(self, tag: Tag, directory: JobDirectory) -> Look:
+        """A fresh look where an earlier submission is possible.
+
+        Without a directory a job of this tag can only come from an earlier life of this plugin, whose last submissions
+        have arrived some seconds after our start, or from a directory that was lost: a recent look tells.
+        """
+        if await asyncio.to_thread(directory.path.exists):
+            return await self._queue.look()
+        look = await self._queue.recent(after=max(self._alone_since, self._submitted.get(tag, 0.0)))
+        self._submitted = {tag: at for tag, at in self._submitted.items() if at > look.began_at}
+        return look
 
     # Looking
 
@@ -140,12 +152,18 @@ class SlurmScheduler:
         ended = {tag: job for tag in due if (job := _last(records, tag)) is not None and not states.is_alive(job)}
         return {tag: self._observed(job) for tag, job in ended.items()}
 
-    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
-        by_pod = (await self._queue.look()).by_pod()
+    async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
+        """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows."""
+        found = (await self._queue.look()).by_pod()
+        ids = [JobID(pod.job_id or "") for pod in pods if pod.uid not in found and (pod.job_id or "").isdecimal()]
+        if ids and self._uses_accounting:
+            records = await self._slurm.accounting(job_ids=ids[:_ASKED_AT_ONCE])
+            ended = {record.tag.pod_uid: record for record in records if not states.is_alive(record)}
+            found = ended | found
         return {
-            uid: Recalled(tag=job.tag, job_id=job.job_id, seen=self._observed(job))
-            for uid in pods
-            if (job := by_pod.get(uid)) is not None
+            PodUID(pod.uid): Recalled(tag=job.tag, job_id=job.job_id, seen=self._observed(job))
+            for pod in pods
+            if (job := found.get(PodUID(pod.uid))) is not None
         }
 
     async def jobs(self) -> Sequence[Job]:
