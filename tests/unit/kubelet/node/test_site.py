@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from interlink.kubelet import site
-from interlink.kubelet.site import Site
+from interlink.kubelet.node import site
+from interlink.kubelet.node.site import Site
 from interlink.wire.messages import Taint
 
 KNOWN = Site(
