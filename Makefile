@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check format bench docs lock lint python testbed
+.PHONY: help demo test check format bench docs lock lint python testbed slurm
 
 BIN := .venv/bin
 PYTHON ?= python3
@@ -14,7 +14,7 @@ help: ## Show these targets
 demo: testbed ## Run pods for real and kill every part on the way (KEEP=1 leaves all running, DEMO_PODS=200 runs more)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" KEEP="$(KEEP)" DEMO_PODS="$(DEMO_PODS)" $(BIN)/python tools/demo/main.py
 
-test: python lint testbed ## Set everything up and run all tests (the first time takes about 8 minutes more)
+test: python lint testbed slurm ## Set everything up and run all tests (the first time takes about 8 minutes more)
 	@$(BIN)/pytest
 
 check: python lint ## Run what needs no server: format, lint, types, layers, unit tests (under 30 s)
@@ -24,7 +24,7 @@ format: python ## Format the code and fix what can be fixed
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-bench: testbed ## Run the benchmarks
+bench: testbed slurm ## Run the benchmarks
 	@scripts/bench.sh
 
 docs: python ## Build the documentation
@@ -41,5 +41,8 @@ lint:
 python:
 	@tools/setup.sh python
 
+slurm:
+	@tools/setup.sh slurm
+
 testbed:
-	@tools/setup.sh python kubectl control-plane slurm
+	@tools/setup.sh python kubectl control-plane

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -86,16 +88,15 @@ async def test_out_of_memory_with_a_success_t09c(bench: Bench, is_ignored: bool,
     await bench.wait(uid, word)
 
 
-async def test_out_of_memory_without_a_result_t09b(bench: Bench, site: SlurmSite) -> None:
-    """OOMKilled, 137."""
+async def test_out_of_memory_without_a_result_t09b(bench: Bench) -> None:
+    """The kernel has killed the runner, and Slurm says why: OOMKilled, 137."""
     uid = await bench.start("sleep 600")
     await bench.until_starts(1)
-    bench.restart(
-        SqueuePath=command(
-            bench, 'squeue "$@" | sed -e "s/FAILED       /OUT_OF_MEMORY/" -e "s/CANCELLED    /OUT_OF_MEMORY/"'
-        )
-    )
-    site.run("scancel", "--full", "--signal=KILL", bench.job_id(uid))
+    await bench.wait(uid, "running")
+    bench.restart(SqueuePath=command(bench, 'squeue "$@" | sed "s/FAILED       /OUT_OF_MEMORY/"'))
+    runner = bench.directory(uid).runner_process()
+    assert runner is not None
+    os.kill(runner, signal.SIGKILL)
 
     await bench.wait(uid, "137 OOMKilled")
 

@@ -31,7 +31,7 @@ async def run(
     """
     process = await asyncio.create_subprocess_exec(
         *argv,
-        stdin=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**({} if is_env_complete else os.environ), **(env or {})},
@@ -39,7 +39,7 @@ async def run(
     )
     try:
         async with asyncio.timeout(timeout_s):
-            stdout, stderr = await process.communicate(stdin)
+            stdout, stderr = await process.communicate(stdin or None)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

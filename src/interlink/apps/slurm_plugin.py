@@ -13,6 +13,7 @@ from interlink.apps import lifecycle
 from interlink.model.errors import ConfigurationError
 from interlink.model.pods import Container
 from interlink.plugins.slurm.capacity import Capacity
+from interlink.plugins.slurm.checking import Check, checks
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.scheduler import SlurmScheduler
 from interlink.plugins.slurm.settings import Script, SlurmSettings
@@ -70,6 +71,11 @@ def build(
         lost_after_s=settings.lost_after_s,
     )
     return plugin, slurm
+
+
+async def check(settings: SlurmSettings) -> list[Check]:
+    """What works at this site."""
+    return await checks(commands(settings, os.environ), settings)
 
 
 def make_root(settings: SlurmSettings) -> None:

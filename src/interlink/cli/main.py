@@ -12,6 +12,7 @@ _COMMANDS = {
     "plugin": "interlink.cli.plugin:plugin",
     "pods": "interlink.cli.pods:pods",
     "cache": "interlink.cli.cache:cache",
+    "doctor": "interlink.cli.slurm:doctor",
 }
 
 

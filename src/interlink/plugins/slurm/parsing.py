@@ -133,7 +133,7 @@ def words(stderr: str) -> str:
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 _NODES = {
-    "NodeHost": 64,
+    "NodeList": 64,
     "Partition": 64,
     "Available": 8,
     "StateCompact": 24,

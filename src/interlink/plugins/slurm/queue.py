@@ -10,6 +10,8 @@ from interlink.model.ids import PodUID, Tag
 from interlink.plugins.slurm import states
 from interlink.plugins.slurm.parsing import QueuedJob
 
+_RECENT_S = 30.0
+
 
 class Look(msgspec.Struct, frozen=True):
     """All jobs of ours at one moment. began_at is monotonic."""
@@ -43,6 +45,13 @@ class Queue:
             if self._latest is None or self._latest.began_at < asked_at:
                 self._latest = await self._look()
             return self._latest
+
+    async def recent(self, *, after: float) -> Look:
+        """A list that was asked for after this moment (monotonic), and not long ago. Raises Unreachable."""
+        latest = self._latest
+        if latest is not None and after <= latest.began_at and time.monotonic() - latest.began_at < _RECENT_S:
+            return latest
+        return await self.look()
 
     async def _look(self) -> Look:
         began_at = time.monotonic()

@@ -21,7 +21,7 @@ from interlink.plugins.slurm import directives, states
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.directives import Submission
 from interlink.plugins.slurm.parsing import QueuedJob
-from interlink.plugins.slurm.queue import Queue
+from interlink.plugins.slurm.queue import Look, Queue
 from interlink.plugins.slurm.settings import Policy, Script
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled
@@ -59,6 +59,8 @@ class SlurmScheduler:
         self._unknown_for_s = unknown_for_s
         self._asked_accounting_at: dict[Tag, float] = {}
         self._strange_states: set[str] = set()
+        self._alone_since = time.monotonic() + unknown_for_s
+        self._submitted: dict[Tag, float] = {}
 
     # Submitting
 
@@ -76,26 +78,36 @@ class SlurmScheduler:
 
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         submission = await asyncio.to_thread(_begin, directory)
+        self._submitted[tag] = time.monotonic()
         try:
-            job_id = await self._slurm.submit(submission.options, directory.path / "job.sh")
+            return await self._slurm.submit(submission.options, directory.path / "job.sh")
         except (Rejected, Unreachable):
             await asyncio.to_thread(directory.end_submission)
             raise
-        await asyncio.to_thread(directory.end_submission)
-        return job_id
 
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of."""
-        job = (await self._queue.look()).best(tag)
+        job = (await self._look_for(tag, directory)).best(tag)
         if job is None and self._uses_accounting and await asyncio.to_thread(directory.path.exists):
             job = _last(await self._slurm.accounting(tag=tag), tag)
         if job is not None:
-            await asyncio.to_thread(directory.end_submission)
             return job.job_id
         since = await asyncio.to_thread(directory.unknown_submission_at)
         if since is not None and time.time() - since < self._unknown_for_s:
             raise OutcomeUnknown(f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far")
         return None
+
+    async def _look_for(self, tag: Tag, directory: JobDirectory) -> Look:
+        """A fresh look where an earlier submission is possible.
+
+        Without a directory a job of this tag can only come from an earlier life of this plugin, whose last submissions
+        have arrived some seconds after our start, or from a directory that was lost: a recent look tells.
+        """
+        if await asyncio.to_thread(directory.path.exists):
+            return await self._queue.look()
+        look = await self._queue.recent(after=max(self._alone_since, self._submitted.get(tag, 0.0)))
+        self._submitted = {tag: at for tag, at in self._submitted.items() if at > look.began_at}
+        return look
 
     # Looking
 

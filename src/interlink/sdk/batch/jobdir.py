@@ -133,7 +133,9 @@ class JobDirectory:
         return Tag(cluster=intention.cluster, pod_uid=self.pod_uid, attempt=intention.attempt)
 
     def remember(self, job_id: JobID) -> None:
+        """The id is durable on return, and the outcome of every submission known."""
         files.write_durably(self.path / "job-id", job_id.encode())
+        self.end_submission()
 
     def job_id(self) -> JobID | None:
         with contextlib.suppress(FileNotFoundError):

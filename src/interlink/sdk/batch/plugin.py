@@ -61,15 +61,14 @@ class BatchPlugin:
 
     async def _create(self, request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> JobID:
         tag = _tag(request, directory.pod_uid)
-        await asyncio.to_thread(_check_owner, request, pod, directory)
-        if await asyncio.to_thread(directory.is_cancelled):
-            raise Refused(f"pod {pod.full_name} ({pod.uid}) has been deleted; its job will not be started")
-        job_id = directory.job_id() or await self._scheduler.find(tag, directory)
+        known = await asyncio.to_thread(_checked_intention, request, pod, directory)
+        job_id = directory.job_id() if known else None
+        job_id = job_id or await self._scheduler.find(tag, directory)
         if job_id is None:
             await self._prepare(request, pod, tag, directory)
             job_id = await self._submit(tag, directory)
-        elif directory.intention() is None:
-            await self._intend(request, pod, tag, directory)
+        elif known is None:
+            await asyncio.to_thread(_intend, request, pod, tag, directory)
         with step("plugin.job-id"):
             await asyncio.to_thread(directory.remember, job_id)
         return job_id
@@ -78,14 +77,9 @@ class BatchPlugin:
         job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))
         with step("plugin.intent"):
-            await self._intend(request, pod, tag, directory)
+            await asyncio.to_thread(_intend, request, pod, tag, directory)
         with step("plugin.job-directory"):
             await self._write(job, directory, files)
-
-    async def _intend(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
-        intention = Intention(cluster=tag.cluster, node=_node(request, pod), attempt=tag.attempt, pod=skeleton(pod))
-        await asyncio.to_thread(directory.create)
-        await asyncio.to_thread(directory.intend, intention)
 
     async def _write(self, job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -> None:
         """What the names in a pod make impossible will never be possible; all else may be, later."""
@@ -250,14 +244,22 @@ class _KnownJob(msgspec.Struct, frozen=True):
     job_id: JobID | None
 
 
-def _check_owner(request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> None:
+def _checked_intention(request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> Intention | None:
+    """What is known of the pod's job. Raises Refused where this request may not make one."""
     known = directory.intention()
-    if known is None:
-        return
     origin = request.interlink or Origin(node=pod.spec.node_name)
-    asking, owning = (origin.cluster or DEFAULT_CLUSTER, origin.node), (known.cluster, known.node)
-    if asking != owning:
-        raise Refused(f"the job of pod {pod.uid} belongs to {'/'.join(owning)}, not to {'/'.join(asking)}")
+    asking = (origin.cluster or DEFAULT_CLUSTER, origin.node)
+    if known is not None and asking != (known.cluster, known.node):
+        raise Refused(f"the job of pod {pod.uid} belongs to {known.cluster}/{known.node}, not to {'/'.join(asking)}")
+    if directory.is_cancelled():
+        raise Refused(f"pod {pod.full_name} ({pod.uid}) has been deleted; its job will not be started")
+    return known
+
+
+def _intend(request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
+    node = _node(request, pod)
+    directory.create()
+    directory.intend(Intention(cluster=tag.cluster, node=node, attempt=tag.attempt, pod=skeleton(pod)))
 
 
 def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:

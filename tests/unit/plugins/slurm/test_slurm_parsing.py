@@ -80,7 +80,7 @@ def test_a_complaint_in_one_line() -> None:
 
 def node(name: str, **columns: str) -> str:
     widths = dict(part.split(":") for part in parsing.NODES_FORMAT.split(","))
-    base = {"NodeHost": name, "Partition": "main*", "Available": "up", "StateCompact": "idle", "CPUs": "64"}
+    base = {"NodeList": name, "Partition": "main*", "Available": "up", "StateCompact": "idle", "CPUs": "64"}
     base |= {"Memory": "1000", "Time": "infinite", "Gres": "(null)"} | columns
     return "".join(base[column].ljust(int(width)) for column, width in widths.items()) + "\n"
 

@@ -15,7 +15,7 @@ from interlink.aio import files
 from interlink.model.errors import InvalidID
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Container, Pod
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Mount
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled
@@ -431,3 +431,98 @@ async def test_a_sweep_leaves_what_lives_and_what_was_not_deleted(plugin: BatchP
     await deleted(plugin, directory, seconds_ago=1000)
 
     assert await plugin.sweep(keep_s=60) == 0
+
+
+# --- verifying -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hasty(tmp_path: Path, scheduler: Scheduler) -> BatchPlugin:
+    """Submits again what it has missed twice."""
+    return BatchPlugin(tmp_path, scheduler=scheduler, runtime=Runtime(), lost_after_s=0.0)
+
+
+async def test_a_forgotten_job_is_submitted_again(
+    hasty: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """Acknowledged and never started: the batch system has lost it."""
+    await hasty.create(request())
+    scheduler.lives.clear()
+
+    await hasty.verify()
+
+    assert scheduler.calls.count("submit") == 2
+    assert directory.job_id() is not None
+
+
+@pytest.mark.parametrize("evidence", ["claim-0", "ending.json"])
+async def test_a_job_that_has_started_or_ended_is_not_submitted_again(
+    hasty: BatchPlugin, scheduler: Scheduler, directory: JobDirectory, evidence: str
+) -> None:
+    """However long ago it went from the batch system."""
+    await hasty.create(request())
+    scheduler.lives.clear()
+    if evidence == "claim-0":
+        (directory.path / evidence).mkdir()
+    else:
+        directory.conclude(Ending(reason="Cancelled"))
+
+    await hasty.verify()
+    await hasty.verify()
+
+    assert scheduler.calls.count("submit") == 1
+
+
+async def test_a_job_is_missing_for_a_while_before_it_counts_as_forgotten(
+    plugin: BatchPlugin, scheduler: Scheduler
+) -> None:
+    """One look proves nothing."""
+    await plugin.create(request())
+    scheduler.lives.clear()
+
+    await plugin.verify()
+    await plugin.verify()
+
+    assert scheduler.calls.count("submit") == 1
+
+
+async def test_a_cancelled_job_that_is_alive_is_cancelled_again(plugin: BatchPlugin, scheduler: Scheduler) -> None:
+    """The batch system may have undone it."""
+    await plugin.create(request())
+    await plugin.delete(pod())
+
+    await plugin.verify()
+
+    assert scheduler.calls.count(f"cancel {TAG}") == 2
+
+
+async def test_nothing_is_asked_when_there_is_nothing_to_verify(plugin: BatchPlugin, scheduler: Scheduler) -> None:
+    """No jobs, no questions."""
+    await plugin.verify()
+
+    assert scheduler.calls == []
+
+
+async def test_a_lost_directory_is_made_up_for_by_the_batch_system(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """Status, id and deletion work from what it knows."""
+    scheduler.lost[PodUID(UID)] = Recalled(tag=TAG, job_id=JobID("9"), seen=Observation(life=Life.RUNNING))
+
+    found = await plugin.status([pod()])
+    await plugin.delete(pod())
+
+    assert (found[0].job_id, states(found)) == ("9", {UID: "running"})
+    assert scheduler.calls[-1] == f"cancel {TAG}"
+
+
+async def test_a_refused_submission_can_be_read_in_the_log(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """In the batch system's words."""
+    scheduler.fails, scheduler.takes = Rejected("no such partition"), False
+    with pytest.raises(Rejected):
+        await plugin.create(request())
+    question = LogRequest(pod_uid=UID, container="c", options=LogOptions())
+
+    assert b"".join([chunk async for chunk in plugin.logs(question)]) == b"no such partition\n"

@@ -8,7 +8,7 @@ import pytest
 
 from interlink.model.statuses import ContainerStatus
 from interlink.sdk.batch import states
-from interlink.sdk.batch.jobdir import RunnerState
+from interlink.sdk.batch.jobdir import Ending, RunnerState
 from interlink.sdk.batch.scheduler import Life, Observation
 from interlink.sdk.batch.states import Containers
 from tests.unit.builders import Document, ended, pod, running, waiting
@@ -109,3 +109,87 @@ def test_an_ended_jobs_result_does_not_depend_on_the_batch_system() -> None:
     record = state(ended(exit_code=9), phase="ended")
 
     assert told(record, Life.GONE) == told(record, Life.RUNNING) == told(record, Life.PENDING)
+
+
+# --- the batch system's word -----------------------------------------------------------------------------------------
+
+TIMEOUT = Ending(reason="DeadlineExceeded", message="time limit", exit_code=143, finished_at="2026-07-14T10:59:00Z")
+MEMORY = Ending(reason="OOMKilled", overrules_success=True, finished_at="2026-07-14T10:59:00Z")
+GOOD = Ending(reason="Completed", is_success=True, finished_at="2026-07-14T10:59:00Z")
+STOPPED = {"phase": "ended", "reason": "Terminated", "stopped_at": "2026-07-14T10:00:02Z"}
+
+
+def over(ending: Ending) -> Observation:
+    return Observation(life=Life.ENDED, ending=ending)
+
+
+def first(known: RunnerState | None, observation: Observation, *, settle_s: float = 10.0) -> str:
+    found = states.containers(POD, known, observation, now=NOW, settle_s=settle_s)
+    return word(found.main[0]) if found else "nothing"
+
+
+@pytest.mark.parametrize(
+    ("what", "known", "ending", "expected"),
+    [
+        ("never began", None, TIMEOUT, "143 DeadlineExceeded"),
+        ("never began, and Slurm calls it a success", None, GOOD, LOST),
+        ("no end of its own", state(running()), TIMEOUT, "143 DeadlineExceeded"),
+        ("no end of its own, a success", state(running()), GOOD, "0 Completed"),
+        ("no end of its own, out of memory", state(running()), MEMORY, "137 OOMKilled"),
+        ("stopped from outside", state(ended(exit_code=1), **STOPPED), TIMEOUT, "1 DeadlineExceeded"),
+        ("stopped from outside, and ended with 0", state(ended(), **STOPPED), TIMEOUT, "143 DeadlineExceeded"),
+        ("stopped from outside before it began", state(CANCELLED, **STOPPED), TIMEOUT, "143 DeadlineExceeded"),
+        ("a success without memory", state(ended(), phase="ended"), MEMORY, "137 OOMKilled"),
+        ("a failure keeps its code", state(ended(exit_code=3), phase="ended"), MEMORY, "3"),
+        ("a success", state(ended(), phase="ended"), GOOD, "0"),
+        ("a success on a node that failed later", state(ended(), phase="ended"), TIMEOUT, "0"),
+    ],
+)
+def test_how_the_batch_system_explains_an_end(
+    what: str, known: RunnerState | None, ending: Ending, expected: str
+) -> None:
+    """It says why where the record cannot, and overrules a success only for memory."""
+    assert first(known, over(ending)) == expected
+
+
+def test_a_container_that_had_ended_before_keeps_its_end() -> None:
+    """The time limit came later."""
+    stopped = STOPPED | {"stopped_at": "2026-07-14T10:00:03Z"}
+
+    assert first(state(ended(), **stopped), over(TIMEOUT)) == "0"
+
+
+@pytest.mark.parametrize("known", [state(ended(), phase="ended", finished_at="2026-07-14T10:59:55Z")])
+def test_a_success_waits_a_moment_for_the_batch_system(known: RunnerState) -> None:
+    """It may say that there was too little memory; after the moment the record is believed."""
+    alive = Observation(life=Life.RUNNING, has_more_to_say=True)
+
+    assert (first(known, alive), first(known, alive, settle_s=5)) == ("running", "0")
+    assert first(known, Observation(life=Life.RUNNING)) == "0"
+
+
+def test_an_end_waits_a_moment_for_the_record() -> None:
+    """Files may lag behind on a shared file system."""
+    recent = msgspec.structs.replace(TIMEOUT, finished_at="2026-07-14T10:59:55Z", started_at="2026-07-14T10:00:00Z")
+
+    assert first(state(running()), over(recent)) == "running"
+    assert first(None, over(recent)).startswith("waiting")
+    assert first(state(running()), over(recent), settle_s=5) == "143 DeadlineExceeded"
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        (Observation(life=Life.PENDING, reason="Priority"), "waiting Priority"),
+        (Observation(life=Life.RUNNING), "running"),
+        (over(GOOD), "0 Completed"),
+        (over(TIMEOUT), "143 DeadlineExceeded"),
+        (Observation(life=Life.ENDED), LOST),
+        (Observation(life=Life.GONE), "nothing"),
+    ],
+)
+def test_a_job_whose_directory_is_lost(observation: Observation, expected: str) -> None:
+    """The batch system's word is all there is."""
+    found = states.recalled(POD, observation, now=NOW)
+
+    assert (word(found.main[0]) if found else "nothing") == expected
