@@ -11,7 +11,7 @@ from interlink.aio import files
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
 from interlink.model.errors import ConfigurationError
-from interlink.model.pods import Container
+from interlink.model.pods import Container, Pod
 from interlink.plugins.slurm.capacity import Capacity
 from interlink.plugins.slurm.checking import Check, checks
 from interlink.plugins.slurm.commands import Slurm
@@ -20,7 +20,7 @@ from interlink.plugins.slurm.settings import Script, SlurmSettings
 from interlink.sdk import hosting, serving
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
-from interlink.sdk.batch.runtime import Launch, Mount, Runtime
+from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import SDKError
 from interlink.sdk.runtimes.none import HostProcesses
 
@@ -129,9 +129,15 @@ class _ThroughProxy:
         self._script = script
 
     def launch(
-        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+        self,
+        container: Container,
+        mounts: Sequence[Mount],
+        *,
+        pod: Pod,
+        directory: JobDirectory,
+        logins: Sequence[Login] = (),
     ) -> Launch:
-        launch = self._inner.launch(container, mounts, pod_name=pod_name, directory=directory)
+        launch = self._inner.launch(container, mounts, pod=pod, directory=directory, logins=logins)
         proxy = [
             ("LD_PRELOAD", self._script.tsocks_library),
             ("TSOCKS_CONF_FILE", str(Path(directory.path) / "tsocks.conf")),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from interlink.model.pods import Container
+from interlink.model.pods import Container, Pod
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.runtime import Launch, Mount
+from interlink.sdk.batch.runtime import Launch, Login, Mount
 from interlink.sdk.errors import Rejected
 
 _DEFAULTS = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/"}
@@ -23,7 +23,13 @@ class HostProcesses:
         self._python = python
 
     def launch(
-        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+        self,
+        container: Container,
+        mounts: Sequence[Mount],
+        *,
+        pod: Pod,
+        directory: JobDirectory,
+        logins: Sequence[Login] = (),
     ) -> Launch:
         command = [*(container.command or []), *(container.args or [])]
         if not container.command:
@@ -31,13 +37,15 @@ class HostProcesses:
                 f"container {container.name!r} has no command: this site runs programs of the host and does not use"
                 " the image's entry point; set `command` in the pod"
             )
-        environment = _environment(container, pod_name)
+        environment = _environment(container, pod.metadata.name)
         if not mounts:
             return Launch(argv=command, environment=environment, working_directory=container.working_dir)
         table = directory.path / "mounts" / f"{container.name}.json"
+        inside = [self._python, "-I", "-S", str(directory.runner), "enter", str(table), "--"]
         return Launch(
-            argv=[self._python, "-I", "-S", str(directory.runner), "enter", str(table), "--", *command],
+            argv=[*inside, *command],
             environment=environment,
+            inside=inside,
             files={table: _mount_table(mounts, container.working_dir)},
         )
 
