@@ -1,16 +1,17 @@
 """The local plugin, put together: job directories, host processes, HTTP."""
 
+import sys
+
 import structlog
 
 from interlink.aio import files
 from interlink.aio.supervising import run_repeatedly
-from interlink.apps import lifecycle
+from interlink.apps import lifecycle, runtimes
 from interlink.model.errors import ConfigurationError
 from interlink.plugins.local.scheduler import HostScheduler
 from interlink.plugins.local.settings import LocalSettings
 from interlink.sdk import hosting, serving
 from interlink.sdk.batch.plugin import BatchPlugin
-from interlink.sdk.runtimes.none import HostProcesses
 
 _SWEEP_S = 60.0
 
@@ -24,7 +25,8 @@ async def run(settings: LocalSettings) -> None:
     except OSError as error:
         raise ConfigurationError(f"DataRootFolder: cannot use {settings.root}: {error.strerror}") from error
     scheduler = HostScheduler(settings.root, max_pods=settings.max_pods)
-    plugin = BatchPlugin(settings.root, scheduler=scheduler, runtime=HostProcesses())
+    runtime = runtimes.make(settings.runtime, python=sys.executable)
+    plugin = BatchPlugin(settings.root, scheduler=scheduler, runtime=runtime)
 
     async def sweep() -> None:
         removed = await plugin.sweep(keep_s=settings.keep_deleted_jobs_s)

@@ -9,7 +9,7 @@ import structlog
 
 from interlink.aio import files
 from interlink.aio.supervising import run_repeatedly
-from interlink.apps import lifecycle
+from interlink.apps import lifecycle, runtimes
 from interlink.model.errors import ConfigurationError
 from interlink.model.pods import Container, Pod
 from interlink.plugins.slurm.capacity import Capacity
@@ -22,7 +22,6 @@ from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import SDKError
-from interlink.sdk.runtimes.none import HostProcesses
 
 _SWEEP_S = 60.0
 _VERIFY_S = 5.0
@@ -112,13 +111,9 @@ async def uses_accounting(slurm: Slurm, settings: SlurmSettings) -> bool:
 
 
 def runtime(settings: SlurmSettings) -> Runtime:
-    """The one place that chooses how containers are started. Raises ConfigurationError."""
-    if settings.runtime.kind != "none":
-        raise ConfigurationError(
-            f"ContainerRuntime: {settings.runtime.kind!r} is not there yet; set it to none to run programs of the nodes"
-        )
-    host = HostProcesses(settings.script.python)
-    return _ThroughProxy(host, settings.script) if settings.script.tsocks_library else host
+    """How containers are started, through the proxy where one is set up."""
+    made = runtimes.make(settings.runtime, python=settings.script.python)
+    return _ThroughProxy(made, settings.script) if settings.script.tsocks_library else made
 
 
 class _ThroughProxy:

@@ -168,7 +168,7 @@ def find_program(word):
     """A program by its path, or by its name on the job's own search path."""
     import shutil
 
-    path = shutil.which(word, path=os.environ.get("PATH", os.defpath))
+    path = shutil.which(word, path=os.fsdecode(job_variable("PATH") or os.fsencode(os.defpath)))
     if path is None:
         raise FileNotFoundError(errno.ENOENT, "not found on this machine", word)
     return path
@@ -683,9 +683,7 @@ class Images:
             fsync_directory(os.path.dirname(path))
             return True
         finally:
-            remove_tree(part)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(part)
+            remove_half_pulls(path)
 
     def _run(self, pull, part):
         import tempfile
@@ -731,9 +729,14 @@ def remove_half_pulls(path):
     """What killed pulls of this image have left; the caller has its lock."""
     folder, name = os.path.split(path)
     for entry in os.listdir(folder):
-        if entry.startswith(name + ".") and entry.endswith(".part"):
+        if entry.startswith(name + ".") and ".part" in entry[len(name) :]:
             part = os.path.join(folder, entry)
-            remove_tree(part) if os.path.isdir(part) else os.unlink(part)
+            remove_path(part)
+
+
+def remove_path(path):
+    with contextlib.suppress(FileNotFoundError):
+        remove_tree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 def last_words(file):
@@ -1651,9 +1654,9 @@ class Kernel:
         self._check(LIBC.syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)), new)
 
 
-def read_mounts(items):
-    """The mounts with real targets, outer ones before those inside them."""
-    mounts = [Mount(to_path(i["source"]), to_path(i["target"]), bool(i.get("read_only"))) for i in items]
+def read_mounts(items, root=None):
+    """The mounts with real targets, outer ones before those inside them. root: a directory in which some targets lie."""
+    mounts = [Mount(to_path(i["source"]), target_of(i, root), bool(i.get("read_only"))) for i in items]
     for mount in mounts:
         if not os.path.isabs(mount.source) or not os.path.isabs(mount.target):
             raise CannotEnter("mount of %s on %s: both paths must be absolute" % (mount.source, mount.target))
@@ -1663,6 +1666,32 @@ def read_mounts(items):
     if any(mount.target == "/" for mount in resolved):
         raise CannotEnter("cannot mount on /: this needs a container runtime")
     return sorted(resolved, key=lambda mount: mount.target)
+
+
+def target_of(item, root):
+    target = to_path(item["target"])
+    return resolve_below(root, target) if root and item.get("is_in_root") else target
+
+
+def resolve_below(root, path):
+    """Where a path of a root directory is, when that is not our root: its links, too, lead nowhere else."""
+    parts, found, links = path.split("/"), [], 0
+    while parts:
+        part = parts.pop(0)
+        if part == "..":
+            del found[-1:]
+        elif part not in ("", "."):
+            here = os.path.join(root, *(found + [part]))
+            if not os.path.islink(here):
+                found.append(part)
+                continue
+            links += 1
+            if links > 40:
+                raise CannotEnter("cannot mount on %s: too many links; change the image" % path)
+            target = os.readlink(here)
+            found = [] if target.startswith("/") else found
+            parts = target.split("/") + parts
+    return os.path.join(root, *found)
 
 
 def is_inside(path, directory):
@@ -1778,9 +1807,12 @@ def original_environment():
         return dict(os.environb)
 
 
-def prepare(document):
+def prepare(document, command):
     """Mounts, then the directory that the command starts in."""
-    mounts = read_mounts(document.get("mounts") or [])
+    root = command[document["root_word"]] if document.get("root_word") is not None else None
+    if root and not os.path.isdir(root):
+        raise CannotEnter("%s is no directory; the image must be one here" % root)
+    mounts = read_mounts(document.get("mounts") or [], root and os.path.realpath(root))
     cwd = to_path(document.get("cwd")) or os.getcwd()
     if mounts:
         enter_mounts(Kernel(), mounts, (document.get("root_tmp") or "/tmp").rstrip("/"))
@@ -1792,7 +1824,7 @@ def enter(path, command):
     """Become the command; returns an exit code only if that is impossible."""
     env = original_environment()
     try:
-        prepare(read_json(path))
+        prepare(read_json(path), command)
     except CannotEnter as error:
         note(error)
         return 126
