@@ -324,7 +324,7 @@ def test_the_environment_wins() -> None:
     found = load(environment=environment | {"TSOCKS": "true", "TSOCKSPATH": "/t"}, TsocksLoginNode="l", SbatchPath="/x")
 
     assert (found.programs.sbatch, found.programs.scancel, found.programs.sinfo) == ("/b", "/c", "/i")
-    assert (found.runtime.singularity, found.script.tsocks_library, str(found.address)) == (
+    assert (found.runtime.singularity, found.script.tsocks_library, str(found.listening.address)) == (
         "/s",
         "/t",
         "http://127.0.0.1:5",
