@@ -64,6 +64,9 @@ COMMON_VARIABLES = {
     "TELEMETRY_CA_CRT_FILEPATH": "The collector's authority; then the connection is mutual TLS.",
     "TELEMETRY_CLIENT_CRT_FILEPATH": "The certificate to show to the collector.",
     "TELEMETRY_CLIENT_KEY_FILEPATH": "The key of that certificate.",
+    "ENABLE_PPROF": "`true`: serve profiles of the server or the virtual kubelet, as `Pprof.Enabled`.",
+    "PPROF_ADDRESS": "Wins over `Pprof.Address`.",
+    "PPROF_PORT": "Wins over `Pprof.Port`.",
     "INTERLINK_FAILPOINTS": "Fail-points to switch on, for crash tests. See [test crashes](../how-to/test-crashes.md).",
 }
 CLIENT_VARIABLES = {

@@ -234,3 +234,22 @@ def test_a_container_is_told_of_services_and_of_its_own_limits(pods: Pods) -> No
     pods.wait("p", "Succeeded")
 
     assert pods.kubectl("logs", "p") == "80 64 443\n"
+
+
+def test_a_running_pods_token_is_renewed_in_place(programs: Programs, pods: Pods) -> None:
+    """The program sees another token in the same file; a token's age is that of its pod."""
+    assert programs.kubelet is not None
+    wait = 't=$(cat /token/t); echo begun; until [ "$(cat /token/t)" != "$t" ]; do sleep 0.2; done'
+    token = {"serviceAccountToken": {"path": "t", "expirationSeconds": 600}}
+    container = pods.container("c0", wait, volumeMounts=[{"name": "v", "mountPath": "/token"}])
+    document = pods.pod("p", volumes=[{"name": "v", "projected": {"sources": [token]}}])
+    document["spec"]["containers"] = [container]
+    pods.apply(document)
+    pods.wait("p", "Running")
+    pods.wait_until(lambda: "begun" in pods.kubectl("logs", "p"), "the program has read its token")
+
+    old = '{"status":{"startTime":"2026-01-01T00:00:00Z"}}'
+    pods.kubectl("patch", "pod", "p", "--subresource=status", "-p", old)
+    programs.kubelet.restart()
+
+    pods.wait("p", "Succeeded")

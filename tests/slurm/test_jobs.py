@@ -1,5 +1,6 @@
 """Pods as jobs of a real Slurm: from create to delete."""
 
+from interlink.testing.waiting import until_async
 from tests.support.slurm import Bench
 
 
@@ -38,10 +39,10 @@ async def test_containers_run_at_the_same_time_t07(bench: Bench) -> None:
     )
     await bench.create(uid)
 
-    await bench.wait(uid, "3 Error")
+    async def have_ended() -> bool:
+        return [s.terminated.exit_code for s in await bench.containers(uid) if s.terminated] == [3, 0]
 
-    codes = [status.terminated.exit_code if status.terminated else None for status in await bench.containers(uid)]
-    assert codes == [3, 0]
+    assert await until_async(have_ended, deadline_s=30), await bench.containers(uid)
 
 
 async def test_init_containers_run_first_t08(bench: Bench) -> None:
@@ -49,8 +50,10 @@ async def test_init_containers_run_first_t08(bench: Bench) -> None:
     uid = bench.pod("echo never", initContainers=[bench.container("i0", "exit 0"), bench.container("i1", "exit 7")])
     await bench.create(uid)
 
-    await bench.wait(uid, "waiting PodInitializing")
-    status = await bench.status(uid)
-    assert status is not None
-    assert b'"exitCode":7' in bytes((status.init_containers or [])[1])
+    async def has_failed() -> bool:
+        status = await bench.status(uid)
+        return status is not None and b'"exitCode":7' in bytes((status.init_containers or [])[1])
+
+    assert await until_async(has_failed, deadline_s=30)
+    assert await bench.word(uid) == "waiting PodInitializing"
     assert bench.starts() == {"i0": 1, "i1": 1}

@@ -303,9 +303,9 @@ async def test_other_users(bench: Bench, site: SlurmSite) -> None:
 # --- accounting ------------------------------------------------------------------------------------------------------
 
 
-async def test_gone_from_the_queue_t12(accounted: Bench) -> None:
+async def test_gone_from_the_queue_t12(accounted: Bench, tmp_path: Path) -> None:
     """The controller has forgotten the jobs. Where a record stands at running, accounting knows the end; a record that
-    has an end needs neither."""
+    has an end needs neither; a lost directory is made up for by the id that Kubernetes has."""
     good, bad, recorded = [await accounted.start(script) for script in ("exit 0", "exit 5", "exit 6")]
     ids = [accounted.job_id(uid) for uid in (good, bad, recorded)]
     assert await until_async(lambda: _are_forgotten(accounted, ids), deadline_s=40)
@@ -316,6 +316,10 @@ async def test_gone_from_the_queue_t12(accounted: Bench) -> None:
     await accounted.wait(bad, "5 Error")
     accounted.restart(UseAccounting=False)
     await accounted.wait(recorded, "6 Error")
+
+    accounted.restart(UseAccounting=True, DataRootFolder=str(tmp_path))
+    accounted.annotate(bad, JobID=ids[1])
+    await accounted.wait(bad, "5 Error")
 
 
 def test_the_last_record_of_an_id_counts_t12() -> None:

@@ -90,6 +90,9 @@ class Bench:
         await self.create(uid)
         return uid
 
+    def annotate(self, uid: str, **annotations: str) -> None:
+        self._pods[uid]["metadata"]["annotations"] |= annotations
+
     def request(self, uid: str) -> RetrievedPodData:
         origin = Origin(cluster=DEFAULT_CLUSTER, node="vk", attempt=0)
         return RetrievedPodData(pod=Raw(msgspec.json.encode(self._pods[uid])), interlink=origin)

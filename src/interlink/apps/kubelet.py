@@ -1,7 +1,6 @@
 """The virtual kubelet, put together: Kubernetes on one side, the interLink server on the other."""
 
 import asyncio
-from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -16,24 +15,23 @@ from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
 from interlink.kube.events import Events
 from interlink.kube.leases import Election
-from interlink.kubelet import nodekeeping, site, telling
+from interlink.kubelet import nodekeeping, telling
 from interlink.kubelet.dialects import EitherDialect
 from interlink.kubelet.existing import ExistingServer
+from interlink.kubelet.heart import Heart
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.nodekeeping import NodeKeeper
 from interlink.kubelet.podloop import PodLoop
 from interlink.kubelet.remote import Remote
+from interlink.kubelet.renewing import Renewer
 from interlink.kubelet.server import Server
 from interlink.kubelet.settings import KubeletSettings
-from interlink.kubelet.site import Site
 from interlink.kubelet.sources import KubeSource
 from interlink.model import ids
 from interlink.model.errors import ConfigurationError
 from interlink.model.ids import Owner
 from interlink.model.phases import Place
-from interlink.model.pods import Seen
-from interlink.sdk import hosting
-from interlink.sdk.errors import SDKError
+from interlink.sdk import hosting, profiles, running
 from interlink.sdk.transport import Link
 from interlink.wire import messages
 
@@ -41,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 _ANNOUNCE_S = 60.0
 _PING_S = 10.0
-_DRAIN_POLL_S = 1.0
+_RENEW_S = 30.0
 _CREATE_HOLD_S = 5
 
 
@@ -52,7 +50,7 @@ async def run(settings: KubeletSettings) -> None:
     async with KubeClient(credentials.load(settings.kubeconfig)) as client:
         election = Election(client, paths.NODE_LEASES, f"interlink-{settings.node_name}", me=identity.of_this_process())
         try:
-            owner = await lifecycle.unless_stopped(_elected(settings, client, election), stopped)
+            owner = await running.unless_stopped(_elected(settings, client, election), stopped)
             if owner is not None:
                 await _be_active(settings, client.guarded(election.check), owner, election, stopped)
         finally:
@@ -92,7 +90,7 @@ async def _run(
 ) -> None:
     events = Events(client, component="virtual-kubelet", host=settings.node_name)
     events.tell(telling.of_start(settings.node_name))
-    heart = _Heart(NodeKeeper(client, settings), server, events, settings.node_name)
+    heart = Heart(NodeKeeper(client, settings), server, events, settings.node_name)
 
     def surroundings() -> Surroundings:
         return Surroundings(
@@ -105,10 +103,11 @@ async def _run(
             job_script_builder_url=settings.job_script_builder_url,
         )
 
+    source = KubeSource(client)
     loop = PodLoop(
         client,
         server,
-        KubeSource(client),
+        source,
         surroundings,
         place=Place(host_ip=settings.node_ip, pod_ip=settings.node_ip),
         pods_path=paths.PODS,
@@ -124,10 +123,11 @@ async def _run(
     async def drain() -> None:
         await heart.drain(loop.pods, within_s=settings.drain_s)
 
+    renewer = Renewer(server, source, surroundings, lambda: [seen.pod for seen in loop.pods()])
     endpoint = Endpoint(settings, client, server, loop.pods, problems)
-    async with endpoint.serving():
+    async with profiles.serving(settings.profiles), endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
-        await lifecycle.until_stopped(
+        await running.until_stopped(
             election.hold(),
             loop.reflector.run(),
             loop.run(),
@@ -135,55 +135,12 @@ async def _run(
             *endpoint.loops(),
             run_repeatedly("jobs", loop.follow_jobs, on_failure=lifecycle.log_trouble),
             run_repeatedly("announce", loop.jobs.announce, on_failure=lifecycle.log_trouble, pause_s=_ANNOUNCE_S),
+            run_repeatedly("tokens", renewer.renew, on_failure=lifecycle.log_trouble, pause_s=_RENEW_S),
             run_repeatedly("node", heart.beat, on_failure=lifecycle.log_trouble, pause_s=_PING_S),
             run_repeatedly("lease", heart.renew, on_failure=lifecycle.log_trouble, pause_s=nodekeeping.LEASE_RENEWAL_S),
             stopped=stopped,
             before_end=drain if settings.drain_s else None,
         )
-
-
-class _Heart:
-    """The node's own life: what the site says of itself, told to Kubernetes."""
-
-    def __init__(self, keeper: NodeKeeper, server: Server, events: Events, node_name: str) -> None:
-        self.site = Site()
-        self._events = events
-        self._node_name = node_name
-        self._keeper = keeper
-        self._server = server
-        self._has_lease = False
-        self._nonsense: list[str] = []
-
-    async def beat(self) -> None:
-        before = self.site
-        try:
-            self.site = site.heard(self.site, await self._server.ping())
-        except SDKError as error:
-            self.site = site.silent(self.site, str(error))
-        if note := telling.of_connectivity(self._node_name, before.trouble, self.site.trouble):
-            self._events.tell(note)
-        if self.site.nonsense and self.site.nonsense != self._nonsense:
-            log.warning("site.nonsense", ignored=self.site.nonsense)
-        self._nonsense = self.site.nonsense
-        await self._keeper.report(self.site)
-        if not self._has_lease:
-            await self.renew()
-            self._has_lease = True
-
-    async def renew(self) -> None:
-        await self._keeper.renew_lease()
-
-    async def drain(self, pods: Callable[[], list[Seen]], *, within_s: float) -> None:
-        """Let nothing new be scheduled, and wait until no pod is live."""
-        self._keeper.is_draining = True
-        try:
-            await self.beat()
-            async with asyncio.timeout(within_s):
-                while live := [seen for seen in pods() if not seen.pod.is_terminal]:
-                    log.info("node.draining", pods=len(live))
-                    await asyncio.sleep(_DRAIN_POLL_S)
-        except (TimeoutError, KubeError) as error:
-            log.warning("node.not-drained", error=str(error) or "DrainSeconds are over")
 
 
 class _Meta(msgspec.Struct):

@@ -8,8 +8,7 @@ import msgspec
 import structlog
 
 from interlink.aio import files
-from interlink.aio.supervising import run_repeatedly
-from interlink.apps import lifecycle, runtimes
+from interlink.apps import runtimes
 from interlink.model.errors import ConfigurationError
 from interlink.model.pods import Container, Pod
 from interlink.plugins.slurm.capacity import Capacity
@@ -17,14 +16,11 @@ from interlink.plugins.slurm.checking import Check, checks
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.scheduler import SlurmScheduler
 from interlink.plugins.slurm.settings import Script, SlurmSettings
-from interlink.sdk import hosting, serving
+from interlink.sdk import serving
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import SDKError
-
-_SWEEP_S = 60.0
-_VERIFY_S = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -34,18 +30,7 @@ async def run(settings: SlurmSettings) -> None:
     make_root(settings)
     slurm = commands(settings, os.environ)
     plugin, _ = build(settings, os.environ, uses_accounting=await uses_accounting(slurm, settings))
-
-    async def sweep() -> None:
-        removed = await plugin.sweep(keep_s=settings.keep_deleted_jobs_s)
-        if removed:
-            log.info("plugin.swept", removed=removed)
-
-    async with hosting.serving(serving.application(plugin), settings.address) as port:
-        log.info("plugin.ready", address=str(settings.address), port=port, jobs=str(settings.root))
-        await lifecycle.until_stopped(
-            run_repeatedly("sweep", sweep, on_failure=lifecycle.log_failure, pause_s=_SWEEP_S),
-            run_repeatedly("verify", plugin.verify, on_failure=lifecycle.log_failure, pause_s=_VERIFY_S),
-        )
+    await serving.run(plugin, settings.listening)
 
 
 def build(
@@ -68,6 +53,7 @@ def build(
         runtime=runtime(settings),
         settle_s=settings.settle_s,
         lost_after_s=settings.lost_after_s,
+        keep_deleted_s=settings.keep_deleted_jobs_s,
     )
     return plugin, slurm
 

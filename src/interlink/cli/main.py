@@ -12,6 +12,7 @@ _COMMANDS = {
     "plugin": "interlink.cli.plugin:plugin",
     "pods": "interlink.cli.pods:pods",
     "cache": "interlink.cli.cache:cache",
+    "conformance": "interlink.cli.conformance:conformance",
     "doctor": "interlink.cli.slurm:doctor",
 }
 

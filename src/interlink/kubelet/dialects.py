@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import structlog
+from msgspec import Raw
 
 from interlink.kubelet.server import Server
 from interlink.model.ids import JobID
@@ -52,6 +53,9 @@ class EitherDialect:
 
     async def announce(self, pods: Sequence[Pod], *, epoch: str, revision: int) -> AnnouncementAnswer:
         return await self._current.announce(pods, epoch=epoch, revision=revision)
+
+    async def refresh(self, pod: Pod, projected: list[Raw]) -> None:
+        await self._current.refresh(pod, projected)
 
     async def usage(self) -> list[ContainerUsage]:
         return await self._current.usage()

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
+from msgspec import Raw
 
 from interlink.kubelet import views
 from interlink.model import pods as pod_model
@@ -20,7 +21,7 @@ from interlink.model.ids import JobID
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
 from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
-from interlink.sdk.errors import OutcomeUnknown, SDKError
+from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import codec
 from interlink.wire.messages import (
@@ -134,6 +135,9 @@ class ExistingServer:
     def _is_news(self, change: Change) -> bool:
         before = self._told.get(change.status.uid)
         return before is None or msgspec.structs.replace(before, revision=change.revision) != change
+
+    async def refresh(self, pod: Pod, projected: list[Raw]) -> None:
+        raise NotFound("a server of the existing kind cannot replace a pod's files")
 
     async def usage(self) -> list[ContainerUsage]:
         return []

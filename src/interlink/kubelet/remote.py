@@ -5,8 +5,10 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
+from msgspec import Raw
+
 from interlink.model.ids import JobID, Owner
-from interlink.model.pods import Pod, offloaded, skeleton
+from interlink.model.pods import Pod, PodSpec, offloaded, skeleton
 from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
 from interlink.sdk.errors import NotFound, OutcomeUnknown
 from interlink.sdk.transport import Link
@@ -21,6 +23,7 @@ from interlink.wire.messages import (
     KnownPod,
     LogRequest,
     PodCreateRequest,
+    Refresh,
     UsageRequest,
 )
 
@@ -73,6 +76,16 @@ class Remote:
             "POST", messages.CHANGES, codec.encode(message), "GetStatus", timeout_s=wait_s + CALL_TIMEOUT_S
         )
         return _read(body, Changes)
+
+    async def refresh(self, pod: Pod, projected: list[Raw]) -> None:
+        self._may_act()
+        known = Pod(
+            metadata=skeleton(pod).metadata,
+            spec=PodSpec(node_name=pod.spec.node_name, volumes=pod.spec.volumes),
+        )
+        await self._call(
+            "POST", messages.REFRESH, codec.encode(Refresh(pod=known, projectedvolumesmaps=projected)), "Refresh"
+        )
 
     async def usage(self) -> list[ContainerUsage]:
         """What the node's running containers use; nothing from a server that does not know."""

@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from msgspec import Raw
+
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
 from interlink.wire.messages import AnnouncementAnswer, Changes, ContainerUsage, LogRequest, PodCreateRequest
@@ -26,6 +28,13 @@ class Server(Protocol):
 
     async def changes(self, epoch: str, since: int, *, pods: Sequence[Pod], wait_s: float) -> Changes:
         """What is new since then of these pods' jobs; waits for `wait_s` seconds at most."""
+        ...
+
+    async def refresh(self, pod: Pod, projected: list[Raw]) -> None:
+        """Give the files of a running pod's projected volumes new content. Idempotent.
+
+        Raises NotFound where that cannot be done.
+        """
         ...
 
     async def usage(self) -> list[ContainerUsage]:

@@ -11,7 +11,7 @@ import msgspec
 
 from interlink.model import configuration, quantities
 from interlink.model.errors import ConfigurationError, InvalidQuantity
-from interlink.sdk import addresses, tls
+from interlink.sdk import addresses, profiles, tls
 from interlink.sdk.addresses import Address
 from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import Taint
@@ -100,7 +100,10 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     JobScriptBuilderURL: sent to the server with each pod: where it has job scripts built.
     PodCIDR: accepted and not used: pods have the node's address, or the one that they ask for.
     Network: accepted and not used: there are no tunnels.
-    Pprof: accepted and not used: there is no Go profile.
+    Pprof: profiles over HTTP, for whoever looks for the cause of a slow program.
+    Pprof.Enabled: serve /debug/pprof/profile?seconds=30 and /debug/pprof/goroutine.
+    Pprof.Address: 127.0.0.1 when not set; whoever reaches it can slow the program down.
+    Pprof.Port: 6060 when not set.
     VKConfigPath: accepted and not used, as before.
     ServiceAccount: accepted and not used, as before.
     Namespace: accepted and not used, as before.
@@ -144,7 +147,7 @@ class KubeletFile(msgspec.Struct, frozen=True, rename="pascal"):
     job_script_builder_url: str = msgspec.field(name="JobScriptBuilderURL", default="")
     pod_cidr: Any = msgspec.field(name="PodCIDR", default=None)
     network: Any = None
-    pprof: Any = None
+    pprof: profiles.PprofFile = profiles.PprofFile()
     vk_config_path: str = msgspec.field(name="VKConfigPath", default="")
     service_account: str = ""
     namespace: str = ""
@@ -183,6 +186,7 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     ca_for_pods: str
     has_projected_volumes: bool
     job_script_builder_url: str
+    profiles: Address | None
     drain_s: float
     log_level: str
     unknown_keys: list[str]
@@ -224,6 +228,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         ca_for_pods=file.kubernetes_api_ca_crt,
         has_projected_volumes=not file.disable_projected_volumes,
         job_script_builder_url=file.job_script_builder_url,
+        profiles=profiles.address(file.pprof, environment, port=6060, source=source),
         drain_s=file.drain_seconds,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,

@@ -19,7 +19,7 @@ from interlink.model.pods import Pod, ServiceAccountTokenProjection
 
 T = TypeVar("T")
 
-_DEFAULT_TOKEN_LIFE_S = 3607
+DEFAULT_TOKEN_LIFE_S = 3607
 _KEEP_S = 10.0
 
 
@@ -119,7 +119,7 @@ def _token_request(pod: Pod, request: ServiceAccountTokenProjection) -> dict[str
         "kind": "TokenRequest",
         "spec": {
             "audiences": [request.audience] if request.audience else [],
-            "expirationSeconds": request.expiration_seconds or _DEFAULT_TOKEN_LIFE_S,
+            "expirationSeconds": request.expiration_seconds or DEFAULT_TOKEN_LIFE_S,
             "boundObjectRef": bound_to,
         },
     }

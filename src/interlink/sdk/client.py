@@ -14,6 +14,7 @@ from interlink.wire.messages import (
     Job,
     JobStatus,
     LogRequest,
+    Refresh,
     RetrievedPodData,
     UsageRequest,
 )
@@ -75,6 +76,10 @@ class PluginClient:
             return codec.decode_list(body, Job)
         except codec.InvalidMessage as error:
             raise OutcomeUnknown(f"the plugin's answer to {messages.JOBS} cannot be read: {error}") from error
+
+    async def refresh(self, message: Refresh) -> None:
+        """Idempotent. Raises NotFound where the plugin cannot, or has no such job."""
+        await self._link.call("POST", messages.REFRESH, codec.encode(message), timeout_s=CALL_TIMEOUT_S)
 
     async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
         """What these pods' running containers use. Raises NotFound where the plugin does not know."""

@@ -4,12 +4,14 @@ A plugin keeps nothing that it could not find again at its batch system or in it
 errors of `interlink.sdk.errors`; anything else counts as OutcomeUnknown.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
-from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, PingAnswer, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, PingAnswer, Refresh, RetrievedPodData
 
 
 class Plugin(Protocol):
@@ -48,9 +50,33 @@ class Plugin(Protocol):
 
 
 @runtime_checkable
+class Refreshing(Protocol):
+    """A plugin that can give the files of a running job new content; optional."""
+
+    async def refresh(self, message: Refresh) -> None:
+        """Replace the files of these volumes, each at once and as a whole. Idempotent; raises NotFound for no job."""
+        ...
+
+
+@runtime_checkable
 class Metered(Protocol):
     """A plugin that knows what running containers use; optional."""
 
     async def usage(self, pods: Sequence[PodUID]) -> Sequence[ContainerUsage]:
         """Of the running containers of these pods that something is known of; never a guess."""
         ...
+
+
+class Chore(msgspec.Struct, frozen=True):
+    """Work that is done again and again, `pause_s` seconds apart; a failure is logged and does not end it."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    pause_s: float
+
+
+@runtime_checkable
+class Recurring(Protocol):
+    """A plugin with work of its own to do while it is served; optional."""
+
+    def chores(self) -> Sequence[Chore]: ...

@@ -10,7 +10,7 @@ from interlink.sdk.client import PluginClient
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
 from interlink.server import metrics
 from interlink.server.breaker import Breaker
-from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, Refresh, RetrievedPodData
 
 
 class Dispatcher:
@@ -52,6 +52,10 @@ class Dispatcher:
     async def ping(self) -> bytes:
         with self._call("ping"):
             return await self._plugin.ping()
+
+    async def refresh(self, message: Refresh) -> None:
+        """Not guarded, as `logs`."""
+        await self._plugin.refresh(message)
 
     async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
         """Not guarded, as `logs`; nothing from a plugin that has no such question."""

@@ -22,6 +22,7 @@ from interlink.wire.messages import (
     CreateAnswer,
     LogRequest,
     PodCreateRequest,
+    Refresh,
     UsageRequest,
 )
 
@@ -73,6 +74,7 @@ def application(service: Service, *, create_hold_s: float, body_limit_bytes: int
             web.post(messages.ANNOUNCE, routes.announce),
             web.post(messages.CHANGES, routes.changes),
             web.post(messages.USAGE, routes.usage),
+            web.post(messages.REFRESH, routes.refresh),
         ],
         readiness=service.problems,
         body_limit_bytes=body_limit_bytes,
@@ -144,6 +146,11 @@ class _Routes:
         message = msgspec.structs.replace(message, owner=owner)
         with hosting.waiting_for_news(request):
             return json_answer(await self._service.changes(message))
+
+    async def refresh(self, request: web.Request) -> web.Response:
+        message = codec.decode(await request.read(), Refresh)
+        await self._service.refresh(message, _owner(request, message.pod))
+        return web.Response(text="the files have been replaced")
 
     async def usage(self, request: web.Request) -> web.Response:
         message = codec.decode(await request.read(), UsageRequest)

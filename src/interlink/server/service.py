@@ -31,6 +31,7 @@ from interlink.wire.messages import (
     JobStatus,
     LogRequest,
     PodCreateRequest,
+    Refresh,
 )
 
 log = structlog.get_logger(__name__)
@@ -183,6 +184,13 @@ class Service:
             raise NotFound(f"there is no pod {request.pod_uid}")
         async with self._plugin.logs(request, session=session) as chunks:
             yield chunks
+
+    async def refresh(self, message: Refresh, owner: Owner) -> None:
+        """Pass new content for a running pod's files on to its job. Raises NotFound, and the errors of the SDK."""
+        record = self._ledger.told(ids.pod_uid(message.pod.uid))
+        if record is None or record.owner != owner or state_of(record) != "live":
+            raise NotFound(f"there is no running pod {message.pod.uid}")
+        await self._plugin.refresh(message)
 
     async def usage(self, owner: Owner) -> list[ContainerUsage]:
         """What the running containers of an owner use: one question to the plugin, and nothing is kept."""

@@ -8,7 +8,7 @@ import msgspec
 
 from interlink.model import configuration
 from interlink.model.errors import ConfigurationError
-from interlink.sdk import addresses, tls
+from interlink.sdk import addresses, profiles, tls
 from interlink.sdk.addresses import Address
 from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import ApptainerOptions, ScratchVolumes, ScriptBuildConfig, SingularityHubProxy
@@ -37,12 +37,6 @@ class ScriptFile(msgspec.Struct, frozen=True):
     volumes_options: ScratchVolumes = ScratchVolumes()
 
 
-class PprofFile(msgspec.Struct, frozen=True, rename="pascal"):
-    enabled: bool = False
-    address: str = ""
-    port: str | int = ""
-
-
 class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     """`InterLinkConfig.yaml`. Times are in seconds.
 
@@ -63,10 +57,14 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     ErrorsOnlyLogging: log errors only; VerboseLogging wins.
     TLS: for https: Enabled, CertFile, KeyFile; with CACertFile clients must show a certificate of that authority.
     SidecarTLS: for an https plugin: CACertFile to trust, CertFile and KeyFile to show.
+    SidecarTokenFile: a file with the bearer token that the plugin wants to see; read anew for each call.
     JobScriptBuildConfig: what a job-script builder is told about scripts.
     JobScriptTemplate: the path of a Go template that makes each job's script; needs interlink-go-template on PATH.
     DataRootFolder: accepted and not used, as before.
-    Pprof: accepted and not used: there is no Go profile to serve.
+    Pprof: profiles over HTTP, for whoever looks for the cause of a slow program.
+    Pprof.Enabled: serve /debug/pprof/profile?seconds=30 and /debug/pprof/goroutine.
+    Pprof.Address: 127.0.0.1 when not set; whoever reaches it can slow the program down.
+    Pprof.Port: 6061 when not set.
     INTERLINKCONFIGPATH: the configuration file, when --config is not given.
     INTERLINKURL: wins over InterlinkAddress.
     INTERLINKPORT: wins over InterlinkPort.
@@ -92,19 +90,22 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     errors_only_logging: bool = False
     tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
     sidecar_tls: TLSFile = msgspec.field(name="SidecarTLS", default=TLSFile())
+    sidecar_token_file: str = ""
     job_script_build_config: ScriptFile | None = None
     job_script_template: str = ""
     data_root_folder: str = ""
-    pprof: PprofFile | None = None
+    pprof: profiles.PprofFile = profiles.PprofFile()
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
-    """`tls` and `plugin_tls` are None where the address is not https. Times are in seconds."""
+    """`tls` and `plugin_tls` are None where the address is not https, `profiles` when they are off. Times are in
+    seconds."""
 
     address: Address
     tls: ssl.SSLContext | None
     plugin: Address
     plugin_tls: ssl.SSLContext | None
+    plugin_token_file: Path | None
     directory: Path
     status_interval_s: float
     job_lost_grace_s: float
@@ -116,6 +117,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     max_body_bytes: int
     scripts: ScriptBuildConfig | None
     template: Path | None
+    profiles: Address | None
     log_level: str
     unknown_keys: list[str]
 
@@ -141,6 +143,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSet
         tls=_listening_tls(address, file, source),
         plugin=plugin,
         plugin_tls=tls.client_context(file.sidecar_tls, key=f"{source}: SidecarTLS") if _is_https(plugin) else None,
+        plugin_token_file=Path(file.sidecar_token_file) if file.sidecar_token_file else None,
         directory=Path(environment.get("INTERLINK_DIR") or file.interlink_dir or "~/.interlink").expanduser(),
         status_interval_s=file.status_interval,
         job_lost_grace_s=file.job_lost_grace,
@@ -152,6 +155,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSet
         max_body_bytes=file.max_body_bytes,
         scripts=_scripts(file.job_script_build_config),
         template=Path(file.job_script_template) if file.job_script_template else None,
+        profiles=profiles.address(file.pprof, environment, port=6061, source=source),
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )

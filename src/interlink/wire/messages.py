@@ -170,6 +170,7 @@ ANNOUNCE = "/interlink/v1/announce"
 CHANGES = "/interlink/v1/changes"
 JOBS = "/interlink/v1/jobs"
 USAGE = "/interlink/v1/usage"
+REFRESH = "/interlink/v1/refresh"
 
 
 class KnownPod(_Wire, frozen=True):
@@ -217,6 +218,14 @@ class Change(_Wire, frozen=True):
     has_ended: bool = False
     is_deleting: bool = False
     rejected: str | None = None
+
+
+class Refresh(_Wire, frozen=True):
+    """New content of a running pod's projected volumes: its tokens are about to expire. `pod`: its metadata and its
+    volumes; `projectedvolumesmaps` as in a create."""
+
+    pod: Pod
+    projectedvolumesmaps: list[Raw]
 
 
 class Changes(_Wire, frozen=True):

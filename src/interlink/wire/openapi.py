@@ -19,6 +19,7 @@ from interlink.wire.messages import (
     PingAnswer,
     PodCreateRequest,
     Problem,
+    Refresh,
     RetrievedPodData,
     UsageRequest,
 )
@@ -45,6 +46,7 @@ _SERVER = {
     "/updateCache": _Call("Kept for existing virtual kubelets; does nothing.", str),
     messages.ANNOUNCE: _Call("Tell an owner's complete pod list.", AnnouncementAnswer, Announcement),
     messages.CHANGES: _Call("What changed for an owner since a revision; waits for news.", Changes, ChangesRequest),
+    messages.REFRESH: _Call("Replace the files of a running pod's projected volumes.", str, Refresh),
     messages.USAGE: _Call("What an owner's running containers use.", list[ContainerUsage], UsageRequest),
 }
 _PLUGIN = {
@@ -55,6 +57,7 @@ _PLUGIN = {
     ),
     "/getLogs": _Call("A container's log.", str, LogRequest),
     messages.JOBS: _Call("Every job that carries our tag.", list[Job]),
+    messages.REFRESH: _Call("Replace the files of a running pod's projected volumes.", str, Refresh),
     messages.USAGE: _Call("What these pods' running containers use.", list[ContainerUsage], UsageRequest),
 }
 _ERRORS = {

@@ -50,15 +50,17 @@ def test_every_call_has_an_answer_and_every_error_a_body(document: Document) -> 
         assert all("application/json" in answer["content"] for code, answer in responses.items() if code != "200")
 
 
-class Metered:
-    """A plugin that knows what containers use has one route more."""
+class Whole:
+    """A plugin that also knows what containers use and can replace their files has two routes more."""
 
     async def usage(self) -> None: ...
+
+    async def refresh(self) -> None: ...
 
 
 def test_the_plugins_document_mentions_every_route_of_a_plugin() -> None:
     """Nothing is served that is not written down, and nothing is written down that is not served."""
-    app = serving.application(Metered())  # type: ignore[arg-type]  # only its routes are looked at
+    app = serving.application(Whole())  # type: ignore[arg-type]  # only its routes are looked at
 
     assert set(openapi.plugin("1.0")["paths"]) == served(app)
 

@@ -70,7 +70,7 @@ class HostScheduler:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGTERM)
 
-    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
+    async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
         """The directories are all there is."""
         return {}
 

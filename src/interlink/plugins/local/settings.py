@@ -7,18 +7,21 @@ import msgspec
 
 from interlink.model import configuration
 from interlink.model.errors import ConfigurationError
-from interlink.sdk import addresses
-from interlink.sdk.addresses import Address
+from interlink.sdk import listening
+from interlink.sdk.listening import Listening
 from interlink.sdk.runtimes import settings as runtime_settings
 from interlink.sdk.runtimes.settings import RuntimeSettings
+from interlink.sdk.tls import TLSFile
 
 
 class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     """The file that `--config` names.
 
     Socket: where to listen, as unix:///path; wins over the address and the port.
-    SidecarAddress: where to listen, as http://host.
+    SidecarAddress: where to listen, as http://host or https://host.
     SidecarPort: the port to listen on.
+    TLS: for https: Enabled, CertFile, KeyFile; with CACertFile clients must show a certificate of that authority.
+    TokenFile: a file with the bearer token that callers must show; it is read anew for each request.
     DataRootFolder: where the job directories are; ~/.interlink/jobs when not set. It must outlive the plugin.
     MaxPods: how many pods the node says it takes.
     ContainerRuntime: none (programs of this host), apptainer, singularity, charliecloud, podman or enroot.
@@ -38,6 +41,8 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     socket: str = ""
     sidecar_address: str = "http://127.0.0.1"
     sidecar_port: str | int = ""
+    tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
+    token_file: str = ""
     data_root_folder: str = ""
     max_pods: int = 1000
     container_runtime: str = "none"
@@ -54,7 +59,7 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class LocalSettings(msgspec.Struct, frozen=True):
-    address: Address
+    listening: Listening
     root: Path
     max_pods: int
     runtime: RuntimeSettings
@@ -73,11 +78,15 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> LocalSett
     port = environment.get("SIDECARPORT") or file.sidecar_port
     if not file.socket and port in ("", None):
         raise ConfigurationError(f"{source}: SidecarPort: missing; set it, or Socket to unix:///path")
-    address = addresses.parse(file.socket or file.sidecar_address, port, key=f"{source}: SidecarPort")
-    if address.scheme == "https":
-        raise ConfigurationError(f"{source}: SidecarAddress: https is not served; use http:// on loopback, or Socket")
     return LocalSettings(
-        address=address,
+        listening=listening.read(
+            socket=file.socket,
+            address=file.sidecar_address,
+            port=port,
+            tls_files=file.tls,
+            token_file=file.token_file,
+            source=source,
+        ),
         root=Path(file.data_root_folder or "~/.interlink/jobs").expanduser().absolute(),
         max_pods=file.max_pods,
         runtime=_runtime(file, source),

@@ -152,12 +152,18 @@ class SlurmScheduler:
         ended = {tag: job for tag in due if (job := _last(records, tag)) is not None and not states.is_alive(job)}
         return {tag: self._observed(job) for tag, job in ended.items()}
 
-    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
-        by_pod = (await self._queue.look()).by_pod()
+    async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
+        """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows."""
+        found = (await self._queue.look()).by_pod()
+        ids = [JobID(pod.job_id or "") for pod in pods if pod.uid not in found and (pod.job_id or "").isdecimal()]
+        if ids and self._uses_accounting:
+            records = await self._slurm.accounting(job_ids=ids[:_ASKED_AT_ONCE])
+            ended = {record.tag.pod_uid: record for record in records if not states.is_alive(record)}
+            found = ended | found
         return {
-            uid: Recalled(tag=job.tag, job_id=job.job_id, seen=self._observed(job))
-            for uid in pods
-            if (job := by_pod.get(uid)) is not None
+            PodUID(pod.uid): Recalled(tag=job.tag, job_id=job.job_id, seen=self._observed(job))
+            for pod in pods
+            if (job := found.get(PodUID(pod.uid))) is not None
         }
 
     async def jobs(self) -> Sequence[Job]:

@@ -10,11 +10,12 @@ from interlink.model.errors import ConfigurationError, InvalidQuantity
 from interlink.plugins.slurm import flags
 from interlink.plugins.slurm.commands import Programs
 from interlink.plugins.slurm.flags import Option
-from interlink.sdk import addresses
-from interlink.sdk.addresses import Address
+from interlink.sdk import listening
 from interlink.sdk.errors import Rejected
+from interlink.sdk.listening import Listening
 from interlink.sdk.runtimes import settings as runtime_settings
 from interlink.sdk.runtimes.settings import RuntimeSettings
+from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import Taint
 
 Words = str | list[str]
@@ -47,8 +48,10 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     """The file that `--config` or `SLURMCONFIGPATH` names, else `/etc/interlink/SlurmConfig.yaml` where it exists.
 
     Socket: where to listen, as unix:///path; wins over the address and the port.
-    SidecarAddress: where to listen, as http://host.
+    SidecarAddress: where to listen, as http://host or https://host.
     SidecarPort: the port to listen on.
+    TLS: for https: Enabled, CertFile, KeyFile; with CACertFile clients must show a certificate of that authority.
+    TokenFile: a file with the bearer token that callers must show; it is read anew for each request.
     DataRootFolder: where the job directories are: on the file system that plugin and nodes share.
     SbatchPath: the command to submit with.
     ScancelPath: the command to cancel with.
@@ -131,6 +134,8 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     socket: str = ""
     sidecar_address: str = "http://127.0.0.1"
     sidecar_port: str | int = ""
+    tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
+    token_file: str = ""
     data_root_folder: str = ""
     sbatch_path: str = "sbatch"
     scancel_path: str = "scancel"
@@ -225,7 +230,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class SlurmSettings(msgspec.Struct, frozen=True):
-    address: Address
+    listening: Listening
     root: Path
     programs: Programs
     uses_accounting: bool | None
@@ -277,7 +282,7 @@ def _load(
         if not value >= 0:
             raise _Wrong(f"{key}: must not be negative, as {value} is")
     return SlurmSettings(
-        address=_address(file, environment, source),
+        listening=_listening(file, environment, source),
         root=Path(file.data_root_folder).expanduser().absolute(),
         programs=Programs(
             sbatch=environment.get("SBATCHPATH") or file.sbatch_path,
@@ -305,14 +310,18 @@ def _load(
     )
 
 
-def _address(file: SlurmFile, environment: Mapping[str, str], source: str) -> Address:
+def _listening(file: SlurmFile, environment: Mapping[str, str], source: str) -> Listening:
     port = environment.get("SIDECARPORT") or file.sidecar_port
     if not file.socket and port in ("", None):
         raise _Wrong("SidecarPort: missing; set it, or Socket to unix:///path")
-    address = addresses.parse(file.socket or file.sidecar_address, port, key=f"{source}: SidecarPort")
-    if address.scheme == "https":
-        raise _Wrong("SidecarAddress: https is not served; use http:// on loopback, or Socket")
-    return address
+    return listening.read(
+        socket=file.socket,
+        address=file.sidecar_address,
+        port=port,
+        tls_files=file.tls,
+        token_file=file.token_file,
+        source=source,
+    )
 
 
 def _policy(file: SlurmFile, *, is_root: bool) -> Policy:

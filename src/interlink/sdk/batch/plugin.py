@@ -28,8 +28,18 @@ from interlink.sdk.batch.preparing import JobPlan
 from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
+from interlink.sdk.plugin import Chore
 from interlink.wire import codec
-from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, Origin, PingAnswer, RetrievedPodData
+from interlink.wire.messages import (
+    ContainerUsage,
+    Job,
+    JobStatus,
+    LogRequest,
+    Origin,
+    PingAnswer,
+    Refresh,
+    RetrievedPodData,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -38,16 +48,25 @@ RUNNER = Path(__file__).with_name("runner.py")
 
 class BatchPlugin:
     """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
-    how long a submitted job that never started must be missing before it is submitted again."""
+    how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
+    the directory of a deleted job stays after its end."""
 
     def __init__(
-        self, root: Path, *, scheduler: Scheduler, runtime: Runtime, settle_s: float = 0.0, lost_after_s: float = 15.0
+        self,
+        root: Path,
+        *,
+        scheduler: Scheduler,
+        runtime: Runtime,
+        settle_s: float = 0.0,
+        lost_after_s: float = 15.0,
+        keep_deleted_s: float = 3600.0,
     ) -> None:
         self._root = root
         self._scheduler = scheduler
         self._runtime = runtime
         self._settle_s = settle_s
         self._lost_after_s = lost_after_s
+        self._keep_deleted_s = keep_deleted_s
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
         self._runner = RUNNER.read_bytes()
@@ -112,7 +131,7 @@ class BatchPlugin:
             await run_to_end(self._delete(pod, self._directory(uid)))
 
     async def _delete(self, pod: Pod, directory: JobDirectory) -> None:
-        tag = await asyncio.to_thread(directory.tag) or await self._recalled_tag(directory.pod_uid)
+        tag = await asyncio.to_thread(directory.tag) or await self._recalled_tag(pod)
         self._verified.discard(directory.pod_uid)
         with step("plugin.tombstone"):
             await asyncio.to_thread(directory.mark_cancelled, pod.grace_s)
@@ -121,8 +140,8 @@ class BatchPlugin:
         with step("plugin.cancel"):
             await self._scheduler.cancel(tag, directory)
 
-    async def _recalled_tag(self, uid: PodUID) -> Tag | None:
-        recalled = (await self._scheduler.recall([uid])).get(uid)
+    async def _recalled_tag(self, pod: Pod) -> Tag | None:
+        recalled = (await self._scheduler.recall([pod])).get(PodUID(pod.uid))
         return recalled.tag if recalled else None
 
     async def status(self, pods: Sequence[Pod]) -> list[JobStatus]:
@@ -155,7 +174,7 @@ class BatchPlugin:
         if not lost:
             return []
         answers = []
-        for uid, job in (await self._scheduler.recall(list(lost))).items():
+        for uid, job in (await self._scheduler.recall(list(lost.values()))).items():
             found = states.recalled(lost[uid], job.seen, now=clock.now())
             if found is not None:
                 answers.append(_status(lost[uid], uid, job.job_id, found))
@@ -173,11 +192,26 @@ class BatchPlugin:
     async def jobs(self) -> Sequence[Job]:
         return await self._scheduler.jobs()
 
+    async def refresh(self, message: Refresh) -> None:
+        directory = self._directory(ids.pod_uid(message.pod.uid))
+        async with self._locks.hold(directory.pod_uid):
+            if await asyncio.to_thread(directory.intention) is None:
+                raise NotFound(f"there is no job for pod {message.pod.full_name} ({message.pod.uid})")
+            await run_to_end(asyncio.to_thread(preparing.refresh, message, directory))
+
     async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
         return await asyncio.to_thread(_usages, [self._directory(uid) for uid in pods])
 
     async def capacity(self) -> PingAnswer:
         return await self._scheduler.capacity()
+
+    def chores(self) -> Sequence[Chore]:
+        return [Chore("sweep", self._sweep, _SWEEP_S), Chore("verify", self.verify, _VERIFY_S)]
+
+    async def _sweep(self) -> None:
+        removed = await self.sweep(keep_s=self._keep_deleted_s)
+        if removed:
+            log.info("plugin.swept", removed=removed)
 
     async def sweep(self, *, keep_s: float) -> int:
         """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
@@ -385,3 +419,5 @@ def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
 _NAMES_OF_THE_POD = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 _GONE = Observation(life=Life.GONE)
 _CANCELS_ARE_WATCHED_S = 120.0
+_SWEEP_S = 60.0
+_VERIFY_S = 5.0

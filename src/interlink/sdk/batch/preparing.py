@@ -1,5 +1,6 @@
 """From a create request to a filled job directory: `plan` decides and is pure, `write` makes it so."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from interlink.aio import files
 from interlink.model.ids import Tag
@@ -16,7 +18,7 @@ from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
 from interlink.sdk.errors import Rejected
-from interlink.wire.messages import RetrievedPodData
+from interlink.wire.messages import Refresh, RetrievedContainer, RetrievedPodData
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TERMINATION_LOG = "/dev/termination-log"
@@ -85,6 +87,34 @@ def write(
     for file in job.files:
         _write(file)
     files.write_together({directory.spec: job.spec, directory.runner: runner, **others})
+
+
+def refresh(message: Refresh, directory: JobDirectory) -> None:
+    """Replace the files of projected volumes that are there; after the end of a job none is. Raises Rejected."""
+    container = RetrievedContainer(name="", projected_volume_maps=message.projectedvolumesmaps)
+    data = Volumes(RetrievedPodData(pod=Raw(b"{}"), container=[container]))
+    for volume in message.pod.spec.volumes or []:
+        if volume.projected is not None:
+            for file in data.mounted(volume, directory).files:
+                _replace(file)
+
+
+def _replace(file: File) -> None:
+    """At once, as whoever reads it must see the old content or the new; with the owner that it had."""
+    try:
+        before = file.path.stat()
+    except FileNotFoundError:
+        return
+    if file.path.read_bytes() == file.content:
+        return
+    news = file.path.with_name(f".{file.path.name}.new")
+    news.unlink(missing_ok=True)
+    news.touch(mode=0o600)
+    news.write_bytes(file.content)
+    news.chmod(file.mode)
+    if before.st_uid != news.stat().st_uid:
+        os.chown(news, before.st_uid, before.st_gid)
+    news.replace(file.path)
 
 
 def _write(file: File) -> None:

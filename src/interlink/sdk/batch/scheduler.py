@@ -72,7 +72,7 @@ class Scheduler(Protocol):
         """Ask the job to end (TERM, grace, KILL); idempotent, and harmless when there is none."""
         ...
 
-    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
+    async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
         """The jobs of pods whose directories are lost, as far as the batch system alone knows them."""
         ...
 

@@ -301,6 +301,7 @@ def test_every_key_of_the_existing_plugin_is_known() -> None:
         SingularityDefaultOptions=["--nv"], SingularityPrefix="", EnrootPath="enroot", EnrootDefaultOptions="--rw --x",
         EnrootPrefix="", ExportPodData=True, BashPath="/bin/bash", EnableProbes=True, Tsocks=False, TsocksPath="",
         TsocksLoginNode="", Flavors={}, DefaultFlavor="", Taints=[{"Key": "a", "Value": "b", "Effect": "NoSchedule"}],
+        ContainerRuntime="singularity",
         ResourceScriptPath="", VKConfigPath="", Namespace="", VerboseLogging=True, ErrorsOnlyLogging=False,
     )  # fmt: skip
 
@@ -312,7 +313,7 @@ def test_every_key_of_the_existing_plugin_is_known() -> None:
 
 
 RUNTIMES: list[tuple[dict[str, Any], tuple[str, list[str]]]] = [
-    ({}, ("singularity", [])),
+    ({"ContainerRuntime": "singularity"}, ("singularity", [])),
     ({"ContainerRuntime": "apptainer"}, ("apptainer", [])),
     ({"ContainerRuntime": "apptainer", "SingularityPath": "/s", "RuntimePath": "/r"}, ("/s", [])),
     ({"ContainerRuntime": "enroot", "EnrootDefaultOptions": "--rw --x"}, ("enroot", ["--rw", "--x"])),
@@ -353,10 +354,15 @@ def test_the_environment_wins() -> None:
         "SINFOPATH": "/i",
         "SINGULARITYPATH": "/s",
     }
-    found = load(environment=environment | {"TSOCKS": "true", "TSOCKSPATH": "/t"}, TsocksLoginNode="l", SbatchPath="/x")
+    found = load(
+        environment=environment | {"TSOCKS": "true", "TSOCKSPATH": "/t"},
+        TsocksLoginNode="l",
+        SbatchPath="/x",
+        ContainerRuntime="singularity",
+    )
 
     assert (found.programs.sbatch, found.programs.scancel, found.programs.sinfo) == ("/b", "/c", "/i")
-    assert (found.runtime.program, found.script.tsocks_library, str(found.address)) == (
+    assert (found.runtime.program, found.script.tsocks_library, str(found.listening.address)) == (
         "/s",
         "/t",
         "http://127.0.0.1:5",

@@ -58,8 +58,8 @@ class Scheduler:
     def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
         return {}
 
-    async def recall(self, pods: Sequence[PodUID]) -> Mapping[PodUID, Recalled]:
-        return {uid: job for uid, job in self.lost.items() if uid in pods}
+    async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
+        return {uid: job for uid, job in self.lost.items() if uid in [pod.uid for pod in pods]}
 
     async def tidy(self, tags: Sequence[Tag]) -> None:
         self.calls.append(f"tidy {len(tags)}")

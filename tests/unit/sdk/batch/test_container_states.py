@@ -116,7 +116,7 @@ def test_an_ended_jobs_result_does_not_depend_on_the_batch_system() -> None:
 TIMEOUT = Ending(reason="DeadlineExceeded", message="time limit", exit_code=143, finished_at="2026-07-14T10:59:00Z")
 MEMORY = Ending(reason="OOMKilled", overrules_success=True, finished_at="2026-07-14T10:59:00Z")
 GOOD = Ending(reason="Completed", is_success=True, finished_at="2026-07-14T10:59:00Z")
-STOPPED = {"phase": "ended", "reason": "Terminated", "stopped_at": "2026-07-14T10:00:02Z"}
+STOPPED: dict[str, Any] = {"phase": "ended", "reason": "Terminated", "stopped_at": "2026-07-14T10:00:02Z"}
 
 
 def over(ending: Ending) -> Observation:

@@ -1,0 +1,1 @@
+"""The checks as tests, for pytest."""
