@@ -248,8 +248,11 @@ class Pod(_Slim, frozen=True):
 
     @property
     def own_job_id(self) -> str | None:
-        """The job id that was written for this very pod: together with its status, which a copied manifest has not."""
-        return self.job_id if self.status.start_time else None
+        """The job id that was written for this very pod: together with a status, which a new pod has not whatever its
+        manifest says. An existing virtual kubelet writes no start time, but container statuses."""
+        status = self.status
+        is_new = not (status.start_time or status.container_statuses) and status.phase in ("", "Pending")
+        return None if is_new else self.job_id
 
     @property
     def wanted_ip(self) -> str | None:

@@ -16,6 +16,9 @@ STARTED = {"startTime": "2026-07-14T10:00:00Z"}
 
 NEW, COPIED = pod(), pod(metadata=WITH_ID)
 ADOPTED = pod(metadata=WITH_ID, status={"phase": "Pending"} | STARTED)
+EXISTING = pod(
+    metadata=WITH_ID, status={"phase": "Pending", "containerStatuses": [{"name": "c", "state": {"waiting": {}}}]}
+)
 MIRROR = pod(metadata=DELETED | {"annotations": {"kubernetes.io/config.mirror": "x"}})
 ENDED = pod(status={"phase": "Succeeded"})
 DELETING = pod(metadata=DELETED)
@@ -42,6 +45,7 @@ TABLE: list[tuple[str, Pod, Known | None, int | None, Action]] = [
     ("a pod with a job id that the server has begun", ADOPTED, known(), None, Action.NOTHING),
     ("a pod with a job id and a job", ADOPTED, LIVE, None, Action.PUBLISH),
     ("a pod with the job id of another, from a copied manifest", COPIED, None, None, Action.CREATE),
+    ("a pod of an existing virtual kubelet", EXISTING, None, None, Action.NOTHING),
     ("a mirror of a static pod", MIRROR, None, None, Action.NOTHING),
     ("an ended pod", ENDED, None, None, Action.NOTHING),
     ("an ended pod with news", ENDED, LIVE, None, Action.NOTHING),
