@@ -32,7 +32,7 @@ from interlink.model import ids
 from interlink.model.errors import ConfigurationError
 from interlink.model.ids import Owner
 from interlink.model.phases import Place
-from interlink.sdk import hosting, profiles
+from interlink.sdk import hosting, profiles, running
 from interlink.sdk.transport import Link
 from interlink.wire import messages
 
@@ -51,7 +51,7 @@ async def run(settings: KubeletSettings) -> None:
     async with KubeClient(credentials.load(settings.kubeconfig)) as client:
         election = Election(client, paths.NODE_LEASES, f"interlink-{settings.node_name}", me=identity.of_this_process())
         try:
-            owner = await lifecycle.unless_stopped(_elected(settings, client, election), stopped)
+            owner = await running.unless_stopped(_elected(settings, client, election), stopped)
             if owner is not None:
                 await _be_active(settings, client.guarded(election.check), owner, election, stopped)
         finally:
@@ -128,7 +128,7 @@ async def _run(
     endpoint = Endpoint(settings, client, server, loop.pods, problems)
     async with profiles.serving(settings.profiles), endpoint.serving():
         log.info("kubelet.ready", node=settings.node_name, server=str(settings.server), port=settings.listen_port)
-        await lifecycle.until_stopped(
+        await running.until_stopped(
             election.hold(),
             loop.reflector.run(),
             loop.run(),

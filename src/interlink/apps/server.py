@@ -13,7 +13,7 @@ from interlink.aio.files import LockedError
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
 from interlink.model.errors import ConfigurationError
-from interlink.sdk import hosting, profiles
+from interlink.sdk import hosting, profiles, running
 from interlink.sdk.client import PluginClient
 from interlink.sdk.transport import Link
 from interlink.server import routes
@@ -81,7 +81,7 @@ async def _serve(settings: ServerSettings, service: Service) -> None:
     async with profiles.serving(settings.profiles), hosting.serving(app, settings.address, tls=settings.tls) as port:
         log.info("server.ready", address=str(settings.address), port=port, plugin=str(settings.plugin))
         trouble = lifecycle.log_trouble
-        await lifecycle.until_stopped(
+        await running.until_stopped(
             run_repeatedly("round", service.round, on_failure=trouble, pause_s=settings.status_interval_s),
             run_repeatedly("sweep", service.sweep, on_failure=trouble, pause_s=settings.sweep_interval_s),
         )
@@ -112,7 +112,7 @@ def _only_server(settings: ServerSettings) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def _plugin(settings: ServerSettings) -> AsyncIterator[Dispatcher]:
-    link = Link(settings.plugin, peer="plugin", tls=settings.plugin_tls)
+    link = Link(settings.plugin, peer="plugin", tls=settings.plugin_tls, token_file=settings.plugin_token_file)
     try:
         yield Dispatcher(PluginClient(link), Breaker())
     finally:

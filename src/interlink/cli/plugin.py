@@ -27,7 +27,8 @@ def local(config: Path | None) -> None:
     Example:
       SIDECARPORT=4000 interlink plugin local
     \b
-    Configuration keys: Socket (unix:///path) or SidecarAddress and SidecarPort, DataRootFolder, MaxPods.
+    Configuration keys: Socket (unix:///path) or SidecarAddress and SidecarPort, TLS, TokenFile,
+    DataRootFolder, MaxPods, KeepDeletedJobs.
     """
     programs.run(
         config,

@@ -96,9 +96,15 @@ class SecurityContext(_Slim, frozen=True):
     run_as_user: int | None = None
 
 
+class ContainerPort(_Slim, frozen=True):
+    container_port: int
+    name: str | None = None
+
+
 class Container(_Slim, frozen=True):
     name: str
     image: str = ""
+    image_pull_policy: str | None = None
     command: list[str] | None = None
     args: list[str] | None = None
     working_dir: str | None = None
@@ -113,6 +119,8 @@ class Container(_Slim, frozen=True):
     readiness_probe: dict[str, Any] | None = None
     liveness_probe: dict[str, Any] | None = None
     lifecycle: dict[str, Any] | None = None
+    ports: list[ContainerPort] | None = None
+    security_context: dict[str, Any] | None = None
 
     @property
     def is_sidecar(self) -> bool:
@@ -219,6 +227,7 @@ class PodSpec(_Slim, frozen=True):
     volumes: list[Volume] | None = None
     readiness_gates: list[ReadinessGate] | None = None
     security_context: SecurityContext | None = None
+    image_pull_secrets: list[ObjectReference] | None = None
 
 
 class Pod(_Slim, frozen=True):

@@ -4,8 +4,10 @@ A plugin keeps nothing that it could not find again at its batch system or in it
 errors of `interlink.sdk.errors`; anything else counts as OutcomeUnknown.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
@@ -63,3 +65,18 @@ class Metered(Protocol):
     async def usage(self, pods: Sequence[PodUID]) -> Sequence[ContainerUsage]:
         """Of the running containers of these pods that something is known of; never a guess."""
         ...
+
+
+class Chore(msgspec.Struct, frozen=True):
+    """Work that is done again and again, `pause_s` seconds apart; a failure is logged and does not end it."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    pause_s: float
+
+
+@runtime_checkable
+class Recurring(Protocol):
+    """A plugin with work of its own to do while it is served; optional."""
+
+    def chores(self) -> Sequence[Chore]: ...

@@ -1,22 +1,72 @@
 """A plugin's HTTP side: the existing wire dialect, and what is under `/interlink/v1/` of our own."""
 
+import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
+from interlink.aio.supervising import run_repeatedly
 from interlink.model import ids
+from interlink.model.errors import ModelError
 from interlink.model.pods import Pod
-from interlink.sdk import hosting
-from interlink.sdk.plugin import Metered, Plugin, Refreshing
+from interlink.sdk import hosting, listening, running, tokens
+from interlink.sdk.listening import Listening
+from interlink.sdk.plugin import Metered, Plugin, Recurring, Refreshing
+from interlink.sdk.tls import TLSFile
 from interlink.wire import codec, messages
 from interlink.wire.messages import CreateAnswer, LogRequest, Refresh, RetrievedPodData, UsageRequest
 
 log = structlog.get_logger(__name__)
 
 
-def application(plugin: Plugin) -> web.Application:
+def serve(plugin: Plugin, address: str, *, tls: TLSFile | None = None, token_file: str | Path = "") -> None:
+    """Serve a plugin until SIGTERM or SIGINT: its calls, `/healthz`, `/readyz`, `/metrics`. Requests in flight finish.
+
+    address: unix:///path, http://host:port or https://host:port; `tls` names the files for https, and with an authority
+    clients must show a certificate of it. token_file: callers must show the bearer token that it holds. Logs go to
+    stderr, a JSON line each, unless the program has configured structlog. What is wrong with the arguments ends the
+    program with one line and exit code 2.
+
+        serve(MyPlugin(), "http://127.0.0.1:4000")
+    """
+    if not structlog.is_configured():
+        _log_to_stderr()
+    try:
+        asyncio.run(run(plugin, listening.at(address, tls_files=tls, token_file=token_file)))
+    except ModelError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        raise SystemExit(2) from error
+
+
+async def run(plugin: Plugin, where: Listening) -> None:
+    """The same for a running loop. Raises ConfigurationError when the address cannot be taken."""
+    guard = tokens.guard(where.token_file) if where.token_file else None
+    async with hosting.serving(application(plugin, guard=guard), where.address, tls=where.tls) as port:
+        log.info("plugin.ready", address=str(where.address), port=port)
+        chores = plugin.chores() if isinstance(plugin, Recurring) else []
+        await running.until_stopped(
+            *(run_repeatedly(c.name, c.run, on_failure=running.log_failure, pause_s=c.pause_s) for c in chores)
+        )
+
+
+def _log_to_stderr() -> None:
+    structlog.configure(
+        processors=[
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def application(plugin: Plugin, *, guard: Middleware | None = None) -> web.Application:
     """Any method is accepted on the routes of the existing contract, as its programs use GET and POST alike."""
     handlers = _Handlers(plugin)
     return hosting.application(
@@ -30,6 +80,7 @@ def application(plugin: Plugin) -> web.Application:
             *([web.post(messages.REFRESH, _refresh(plugin))] if isinstance(plugin, Refreshing) else []),
         ],
         readiness=list,
+        guard=guard,
     )
 
 

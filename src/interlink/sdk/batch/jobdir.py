@@ -107,6 +107,16 @@ class JobDirectory:
     def env(self) -> Path:
         return self.path / "env"
 
+    @property
+    def node_memory(self) -> Path:
+        """Of the machine where the job runs, as long as it runs: in memory."""
+        return Path("/dev/shm") / f"interlink-{self.pod_uid}"  # noqa: S108 -- the runner makes it, 0700, and nobody else
+
+    @property
+    def node_tmp(self) -> Path:
+        """Of the machine where the job runs, as long as it runs."""
+        return Path("/tmp") / f"interlink-{self.pod_uid}"  # noqa: S108 -- as above
+
     def log(self, container: str, restart: int) -> Path:
         return self.path / "logs" / container / f"{restart}.log"
 

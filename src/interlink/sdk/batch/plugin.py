@@ -28,6 +28,7 @@ from interlink.sdk.batch.preparing import JobPlan
 from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
+from interlink.sdk.plugin import Chore
 from interlink.wire import codec
 from interlink.wire.messages import (
     ContainerUsage,
@@ -47,16 +48,25 @@ RUNNER = Path(__file__).with_name("runner.py")
 
 class BatchPlugin:
     """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
-    how long a submitted job that never started must be missing before it is submitted again."""
+    how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
+    the directory of a deleted job stays after its end."""
 
     def __init__(
-        self, root: Path, *, scheduler: Scheduler, runtime: Runtime, settle_s: float = 0.0, lost_after_s: float = 15.0
+        self,
+        root: Path,
+        *,
+        scheduler: Scheduler,
+        runtime: Runtime,
+        settle_s: float = 0.0,
+        lost_after_s: float = 15.0,
+        keep_deleted_s: float = 3600.0,
     ) -> None:
         self._root = root
         self._scheduler = scheduler
         self._runtime = runtime
         self._settle_s = settle_s
         self._lost_after_s = lost_after_s
+        self._keep_deleted_s = keep_deleted_s
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
         self._runner = RUNNER.read_bytes()
@@ -84,6 +94,8 @@ class BatchPlugin:
 
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
         job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
+        if job.notes:
+            log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))
         with step("plugin.intent"):
             await asyncio.to_thread(_intend, request, pod, tag, directory)
@@ -192,6 +204,14 @@ class BatchPlugin:
 
     async def capacity(self) -> PingAnswer:
         return await self._scheduler.capacity()
+
+    def chores(self) -> Sequence[Chore]:
+        return [Chore("sweep", self._sweep, _SWEEP_S), Chore("verify", self.verify, _VERIFY_S)]
+
+    async def _sweep(self) -> None:
+        removed = await self.sweep(keep_s=self._keep_deleted_s)
+        if removed:
+            log.info("plugin.swept", removed=removed)
 
     async def sweep(self, *, keep_s: float) -> int:
         """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
@@ -399,3 +419,5 @@ def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
 _NAMES_OF_THE_POD = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 _GONE = Observation(life=Life.GONE)
 _CANCELS_ARE_WATCHED_S = 120.0
+_SWEEP_S = 60.0
+_VERIFY_S = 5.0
