@@ -95,7 +95,7 @@ slurm() {
 containers() {
   if are_there ch-run busybox debootstrap; then return; fi
   if [[ -f /etc/debian_version && $EUID == 0 ]]; then
-    install_packages charliecloud busybox-static debootstrap
+    install_packages charliecloud python3-lark python3-requests busybox-static debootstrap
   else
     say "no Charliecloud without root on Debian: the tests of tests/runtimes will be skipped"
   fi
