@@ -163,13 +163,18 @@ async def test_charliecloud_unpacks_an_image_once(shared: Path, public: Registry
     """To a directory, from which several pods run."""
     if shutil.which("ch-run") is None:
         pytest.skip(NO_CHARLIECLOUD)
-    if subprocess.run(["ch-image", "--version"], capture_output=True).returncode != 0:
+    if (
+        subprocess.run(
+            ["ch-image", "--version"], capture_output=True, env={"PATH": "/usr/bin:/bin", "USER": "root"}
+        ).returncode
+        != 0
+    ):
         pytest.skip("ch-image lacks its Python packages: run tools/setup.sh containers")
     number = len(list(shared.iterdir()))
     folder = shared / f"jobs-{number}"
     folder.mkdir()
     python = folder.with_suffix(".python")
-    python.write_text(f'#!/bin/sh\nREQUESTS_CA_BUNDLE={trust} exec /usr/bin/python3 "$@"\n')
+    python.write_text(f'#!/bin/sh\nPATH=/usr/bin:/bin REQUESTS_CA_BUNDLE={trust} exec /usr/bin/python3 "$@"\n')
     python.chmod(0o755)
     runtime = Charliecloud(ImageSettings(folder=str(shared / f"cache-{number}")), python="/usr/bin/python3")
     bench = RuntimeBench(folder, runtime, image=f"localhost:{public.port}/some/image:1", python=str(python))

@@ -60,7 +60,9 @@ class Registry:
             tar.add(root, arcname=".")
         layer = self._add(packed.getvalue(), _LAYER)
         rootfs = {"type": "layers", "diff_ids": [_digest(gzip.decompress(packed.getvalue()))]}
-        document = {"architecture": "amd64", "os": "linux", "config": dict(config), "rootfs": rootfs}
+        document = {"architecture": "amd64", "os": "linux", "config": dict(config), "rootfs": rootfs} | {
+            "history": [{"created_by": "a test"}]
+        }
         self._layer = layer["digest"]
         manifest = {
             "schemaVersion": 2,

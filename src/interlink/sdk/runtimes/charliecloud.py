@@ -26,10 +26,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BY_OPTION = ("PATH", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
 _OF_THE_HOST = ("/dev", "/proc", "/sys")
 _TMP = "/tmp"  # noqa: S108 -- of the container
-_PULL = (
-    'ch-image --storage="$1.store" pull -- "$2" >&2'
-    ' && ch-convert --storage="$1.store" -i ch-image -o dir -- "$2" "$1" >&2'
-)
+_PULL = 'export CH_IMAGE_STORAGE="$1.store" && ch-image pull -- "$2" >&2 && ch-convert -i ch-image -o dir "$2" "$1" >&2'
 """`$1` is the directory to make; what is beside it goes with it."""
 
 
