@@ -28,7 +28,7 @@ _BUILD_TIMEOUT_S = 900
 def folder() -> Path:
     """Where the root is, or will be: another list of packages is another root."""
     key = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()[:12]
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "interlink" / "apptainer" / key
+    return Path.home() / ".cache" / "interlink" / "apptainer" / key
 
 
 def found() -> Path:
