@@ -83,11 +83,11 @@ control_plane() {
 
 # The packages start nothing here: the tests run daemons of their own, in folders of their own.
 slurm() {
-  if [[ $EUID == 0 ]] && are_there slurmctld slurmd slurmdbd sbatch munged mariadbd; then return; fi
+  if [[ $EUID == 0 ]] && are_there slurmctld slurmd slurmdbd sbatch munged mariadbd tsp; then return; fi
   if [[ -f /etc/debian_version && $EUID == 0 ]]; then
-    install_packages slurm-wlm slurmdbd munge mariadb-server
+    install_packages slurm-wlm slurmdbd munge mariadb-server task-spooler
   else
-    say "no Slurm of our own without root on Debian: the tests of tests/slurm will be skipped"
+    say "no Slurm of our own without root on Debian: the tests that need one will be skipped"
   fi
 }
 

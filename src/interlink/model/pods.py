@@ -4,6 +4,7 @@ Field names follow the Kubernetes API; a `null` list reads as an empty one.
 """
 
 from datetime import datetime
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -256,8 +257,12 @@ class Pod(_Slim, frozen=True):
 
     @property
     def wanted_ip(self) -> str | None:
-        """The address that the pod asks to be known by."""
-        return (self.metadata.annotations or {}).get("interlink.eu/pod-ip") or None
+        """The address that the pod asks to be known by; None when it asks for none, or for what is no address."""
+        wanted = (self.metadata.annotations or {}).get("interlink.eu/pod-ip", "").strip()
+        try:
+            return str(ip_address(wanted))
+        except ValueError:
+            return None
 
     @property
     def is_mirror(self) -> bool:

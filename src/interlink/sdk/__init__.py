@@ -13,7 +13,7 @@ A batch system needs less than a whole plugin: an `sdk.Scheduler`, given to `sdk
 from interlink.aio.processes import Finished
 from interlink.aio.processes import run as run_program
 from interlink.model.errors import ConfigurationError
-from interlink.model.ids import JobID, PodUID, Tag
+from interlink.model.ids import JobID, PodUID, Tag, parse_tag
 from interlink.model.pods import Container, Pod
 from interlink.model.statuses import ContainerState, ContainerStatus, Running, Terminated, Waiting
 from interlink.sdk.batch.jobdir import Ending, JobDirectory
@@ -89,6 +89,7 @@ __all__ = [
     "Terminated",
     "Unreachable",
     "Waiting",
+    "parse_tag",
     "run",
     "run_program",
     "serve",

@@ -15,25 +15,23 @@ from pathlib import Path
 
 import structlog
 
-from interlink.model.ids import JobID, PodUID, Tag
-from interlink.model.pods import Pod
+from interlink.model.ids import JobID, Tag
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.scheduler import Life, Observation, Recalled
+from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import Unreachable
 from interlink.wire.messages import Job, PingAnswer, Resources
 
 log = structlog.get_logger(__name__)
 
 
-class HostScheduler:
+class HostScheduler(Scheduler):
+    """The directories are all there is, and the runner's lock lets nothing be there twice."""
+
     def __init__(self, root: Path, *, max_pods: int, python: str = sys.executable) -> None:
         self._root = root
         self._max_pods = max_pods
         self._python = python
         self._children: list[subprocess.Popen[bytes]] = []
-
-    def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
-        return {}
 
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         """Starting twice is harmless: the second runner finds the lock or the claim and ends."""
@@ -69,13 +67,6 @@ class HostScheduler:
         if process_id is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGTERM)
-
-    async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
-        """The directories are all there is."""
-        return {}
-
-    async def tidy(self, tags: Sequence[Tag]) -> None:
-        """The runner's lock lets nothing be there twice."""
 
     async def jobs(self) -> Sequence[Job]:
         return await asyncio.to_thread(self._jobs)

@@ -1,6 +1,10 @@
-"""What a batch system must offer: submit, find by tag, tell, cancel. A new one is one file that implements this."""
+"""What a batch system must offer: submit, find by tag, tell, cancel. A new one is one file that implements this.
+
+A class that inherits from `Scheduler` has what not every batch system needs.
+"""
 
 import enum
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -51,8 +55,9 @@ class Scheduler(Protocol):
 
         Raises Rejected for what the pod may not ask of this batch system.
         """
-        ...
+        return {}
 
+    @abstractmethod
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         """Start `directory`'s runner as a job named `tag`. Called only when `find` found nothing.
 
@@ -60,28 +65,33 @@ class Scheduler(Protocol):
         """
         ...
 
+    @abstractmethod
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """The job that carries the tag. Raises Unreachable when the batch system cannot be asked."""
         ...
 
+    @abstractmethod
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
         """One look at all these jobs; those that the batch system does not know are GONE."""
         ...
 
+    @abstractmethod
     async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
         """Ask the job to end (TERM, grace, KILL); idempotent, and harmless when there is none."""
         ...
 
     async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
         """The jobs of pods whose directories are lost, as far as the batch system alone knows them."""
-        ...
+        return {}
 
     async def tidy(self, tags: Sequence[Tag]) -> None:
-        """End what is there twice under one tag and has not started."""
-        ...
+        """End what is there twice under one tag and has not started; needed where the same tag can be there twice."""
+        return
 
+    @abstractmethod
     async def jobs(self) -> Sequence[Job]:
         """Every job with a tag of ours."""
         ...
 
+    @abstractmethod
     async def capacity(self) -> PingAnswer: ...

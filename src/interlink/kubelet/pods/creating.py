@@ -7,15 +7,16 @@ import structlog
 
 from interlink.aio.failpoints import step
 from interlink.kube.events import Note
-from interlink.kubelet import admission, metrics, telling
-from interlink.kubelet.admission import Objection, Verdict
+from interlink.kubelet import metrics, telling
+from interlink.kubelet.dialects.server import Server
 from interlink.kubelet.errors import MissingInput, Unsupported, Waits
 from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
-from interlink.kubelet.publishing import Publisher
-from interlink.kubelet.rejections import Rejections
-from interlink.kubelet.server import Server
-from interlink.kubelet.sources import KubeSource
+from interlink.kubelet.inputs.sources import KubeSource
+from interlink.kubelet.pods import admission
+from interlink.kubelet.pods.admission import Objection, Verdict
+from interlink.kubelet.pods.publishing import Publisher
+from interlink.kubelet.pods.rejections import Rejections
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView
 from interlink.model.pods import Pod, Seen

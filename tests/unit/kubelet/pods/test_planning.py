@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from interlink.kubelet import planning
-from interlink.kubelet.planning import Action, Known
+from interlink.kubelet.pods import planning
+from interlink.kubelet.pods.planning import Action, Known
 from interlink.model.pods import Pod
 from tests.unit.builders import pod
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import structlog
 from msgspec import Raw
 
-from interlink.kubelet.server import Server
+from interlink.kubelet.dialects.server import Server
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
 from interlink.sdk.errors import NotFound

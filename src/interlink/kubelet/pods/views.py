@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import structlog
 
-from interlink.kubelet.planning import Known
+from interlink.kubelet.pods.planning import Known
 from interlink.model import statuses
 from interlink.model.phases import JobView
 from interlink.model.statuses import ContainerStatus

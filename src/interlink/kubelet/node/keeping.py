@@ -10,9 +10,9 @@ from interlink.aio import clock
 from interlink.kube import paths
 from interlink.kube.client import MERGE, KubeClient
 from interlink.kube.errors import Conflict, NotFound, Refused
-from interlink.kubelet import nodes
+from interlink.kubelet.node import nodes
+from interlink.kubelet.node.site import Site
 from interlink.kubelet.settings import KubeletSettings
-from interlink.kubelet.site import Site
 
 log = structlog.get_logger(__name__)
 

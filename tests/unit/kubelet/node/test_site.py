@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from interlink.kubelet import site
-from interlink.kubelet.site import Site
+from interlink.kubelet.node import site
+from interlink.kubelet.node.site import Site
 from interlink.wire.messages import Taint
 
 KNOWN = Site(
@@ -21,6 +21,23 @@ def answer(**members: object) -> bytes:
 @pytest.mark.parametrize(
     ("body", "nonsense"),
     [
+        (
+            answer(resources={"accelerators": [{"resourceType": "nvidia.com/gpu", "available": "1.5"}]}),
+            ["nvidia.com/gpu: '1.5'"],
+        ),
+        (answer(resources={"pods": "1.5"}), ["pods: '1.5'"]),
+        (
+            answer(
+                resources={
+                    "accelerators": [
+                        {"resourceType": "nvidia.com/gpu", "available": "4"},
+                        {"resourceType": "gpu", "available": "4"},
+                    ]
+                }
+            ),
+            ["accelerator 'gpu': no name of a resource, as nvidia.com/gpu is"],
+        ),
+        (answer(taints=[{"key": "no key", "effect": "NoSchedule"}]), ["taint 'no key'='':'NoSchedule'"]),
         (answer(resources={"cpu": "0"}), ["cpu: '0'"]),
         (answer(resources={"cpu": 0}), ["cpu: 0"]),
         (answer(resources={"cpu": "-4"}), ["cpu: '-4'"]),

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from interlink.model import quantities
+from interlink.model import names, quantities
 from interlink.model.errors import InvalidQuantity
 from interlink.wire import codec
 from interlink.wire.messages import Taint
@@ -59,7 +59,7 @@ def _resources(offered: Any, before: Site, nonsense: list[str]) -> dict[str, str
         nonsense.append("resources is no object")
         return {}
     found = {name: offered[name] for name in _COUNTED if offered.get(name) not in (None, "")}
-    sane = {name: str(amount) for name, amount in found.items() if _is_amount(name, amount, nonsense)}
+    sane = {name: str(amount).strip() for name, amount in found.items() if _is_amount(name, amount, nonsense)}
     listed = offered.get("accelerators")
     if not isinstance(listed, list):
         return sane
@@ -73,8 +73,10 @@ def _accelerators(listed: list[Any], before: Site, nonsense: list[str]) -> dict[
         name = item.get("resourceType") if isinstance(item, dict) else None
         if not isinstance(name, str) or not name:
             nonsense.append("an accelerator without resourceType")
+        elif "/" not in name or not names.is_qualified(name):
+            nonsense.append(f"accelerator {name[:80]!r}: no name of a resource, as nvidia.com/gpu is")
         elif _is_amount(name, item.get("available"), nonsense, may_be_zero=True):
-            found[name] = str(item["available"])
+            found[name] = str(item["available"]).strip()
         elif name in before.resources:
             found[name] = before.resources[name]
     return found
@@ -84,7 +86,8 @@ def _is_amount(name: str, amount: Any, nonsense: list[str], *, may_be_zero: bool
     try:
         if isinstance(amount, str | int) and not isinstance(amount, bool):
             number = quantities.parse(amount)
-            if number > 0 or (number == 0 and may_be_zero):
+            is_whole = number.denominator == 1 or name in ("cpu", "memory")
+            if is_whole and (number > 0 or (number == 0 and may_be_zero)):
                 return True
     except InvalidQuantity:
         pass
@@ -101,8 +104,8 @@ def _taints(listed: Any, nonsense: list[str]) -> list[Taint]:
         except msgspec.ValidationError as error:
             nonsense.append(f"a taint: {error}")
             continue
-        if taint.effect not in _EFFECTS or not taint.key:
-            nonsense.append(f"taint {taint.key!r}: effect {taint.effect!r}")
+        if taint.effect not in _EFFECTS or not (names.is_qualified(taint.key) and names.is_label_value(taint.value)):
+            nonsense.append(f"taint {taint.key[:80]!r}={taint.value[:80]!r}:{taint.effect[:80]!r}")
             continue
         effect = "NoSchedule" if taint.effect == "NoExecute" else taint.effect
         found.append(msgspec.structs.replace(taint, effect=effect))

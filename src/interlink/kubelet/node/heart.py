@@ -7,10 +7,11 @@ import structlog
 
 from interlink.kube.errors import KubeError
 from interlink.kube.events import Events
-from interlink.kubelet import site, telling
-from interlink.kubelet.nodekeeping import NodeKeeper
-from interlink.kubelet.server import Server
-from interlink.kubelet.site import Site
+from interlink.kubelet import telling
+from interlink.kubelet.dialects.server import Server
+from interlink.kubelet.node import site
+from interlink.kubelet.node.keeping import NodeKeeper
+from interlink.kubelet.node.site import Site
 from interlink.model.pods import Seen
 from interlink.sdk.errors import SDKError
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlink.kubelet import admission
-from interlink.kubelet.admission import Verdict
+from interlink.kubelet.pods import admission
+from interlink.kubelet.pods.admission import Verdict
 from tests.unit.builders import Document, document, seen
 
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]}

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from interlink.kubelet.rejections import Rejections
+from interlink.kubelet.pods.rejections import Rejections
 from tests.unit.builders import document
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from interlink.aio.failpoints import step
-from interlink.kubelet.server import Server
+from interlink.kubelet.dialects.server import Server
 from interlink.model.pods import Pod
 from interlink.wire.messages import Change
 

@@ -12,16 +12,17 @@ from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, NotFound
 from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import metrics, planning, telling, views
-from interlink.kubelet.creating import Creator
+from interlink.kubelet import metrics, telling
+from interlink.kubelet.dialects.server import Server
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
-from interlink.kubelet.jobs import Jobs
-from interlink.kubelet.planning import Action
-from interlink.kubelet.publishing import Publisher
-from interlink.kubelet.server import Server
-from interlink.kubelet.sources import KubeSource
-from interlink.kubelet.workqueue import WorkQueue
+from interlink.kubelet.inputs.sources import KubeSource
+from interlink.kubelet.pods import planning, views
+from interlink.kubelet.pods.creating import Creator
+from interlink.kubelet.pods.jobs import Jobs
+from interlink.kubelet.pods.planning import Action
+from interlink.kubelet.pods.publishing import Publisher
+from interlink.kubelet.pods.workqueue import WorkQueue
 from interlink.model import phases
 from interlink.model.ids import JobID
 from interlink.model.phases import Place

@@ -6,7 +6,7 @@ import pytest
 
 from interlink.kube.errors import NotFound, Unavailable
 from interlink.kubelet.errors import MissingInput
-from interlink.kubelet.sources import KubeSource
+from interlink.kubelet.inputs.sources import KubeSource
 from tests.unit.virtual_time import in_virtual_time
 
 

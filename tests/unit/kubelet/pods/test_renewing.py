@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from interlink.kubelet import renewing
+from interlink.kubelet.pods import renewing
 from tests.unit.builders import Document, at, pod
 
 RUNNING = {"phase": "Running", "startTime": "2026-07-14T10:00:00Z"}

@@ -15,8 +15,8 @@ from interlink.kube.credentials import Credentials
 from interlink.kube.errors import Conflict
 from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import publishing
-from interlink.kubelet.publishing import Publisher
+from interlink.kubelet.pods import publishing
+from interlink.kubelet.pods.publishing import Publisher
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
 from interlink.model.pods import Pod

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlink.kubelet.workqueue import WorkQueue
+from interlink.kubelet.pods.workqueue import WorkQueue
 from tests.unit.virtual_time import in_virtual_time
 
 

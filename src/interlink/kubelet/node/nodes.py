@@ -12,8 +12,8 @@ import msgspec
 
 import interlink
 from interlink.aio import clock
+from interlink.kubelet.node.site import Site
 from interlink.kubelet.settings import KubeletSettings
-from interlink.kubelet.site import Site
 from interlink.wire.messages import Taint
 
 _CONNECTIVITY = "InterlinkConnectivity"

@@ -9,12 +9,12 @@ from msgspec import Raw
 
 from interlink.aio import clock
 from interlink.kube.errors import KubeError
+from interlink.kubelet.dialects.server import Server
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs import projections
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.objects import Objects
-from interlink.kubelet.server import Server
-from interlink.kubelet.sources import DEFAULT_TOKEN_LIFE_S, KubeSource
+from interlink.kubelet.inputs.sources import DEFAULT_TOKEN_LIFE_S, KubeSource
 from interlink.model.pods import Pod, Volume
 from interlink.sdk.errors import SDKError
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import msgspec
 from msgspec import Raw
 
-from interlink.kubelet import views
+from interlink.kubelet.pods import views
 from interlink.model import pods as pod_model
 from interlink.model import statuses
 from interlink.model.ids import JobID

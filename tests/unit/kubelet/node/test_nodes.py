@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlink.kubelet import nodes, settings
+from interlink.kubelet import settings
+from interlink.kubelet.node import nodes
+from interlink.kubelet.node.site import Site
 from interlink.kubelet.settings import KubeletSettings
-from interlink.kubelet.site import Site
 from interlink.wire.messages import Taint
 from tests.unit.builders import NOW, Document, at
 
