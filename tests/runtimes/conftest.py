@@ -76,9 +76,10 @@ def bench(request: pytest.FixtureRequest, shared: Path, image: Path) -> Iterator
     found.close()
 
 
-def elsewhere(root: ApptainerRoot, folder: Path, runtime: Runtime) -> RuntimeBench:
+def elsewhere(root: ApptainerRoot, folder: Path, runtime: Runtime, **environ: str) -> RuntimeBench:
     """The runner is started there, as an ordinary user, who owns the job's directory."""
-    argv = ["env", "-i", f"PATH={PATH}", "/usr/bin/python3"]
+    variables = [f"{name}={value}" for name, value in environ.items()]
+    argv = ["env", "-i", f"PATH={PATH}", *variables, "/usr/bin/python3"]
     python = root.program(folder.with_suffix(".python"), *argv, user=USER, prepare=CHOWN)
     return RuntimeBench(folder, runtime, image="img", python=str(python))
 

@@ -36,13 +36,13 @@ async def test_the_program_runs_in_the_image(bench: RuntimeBench) -> None:
 async def test_environment_values_t18(bench: RuntimeBench) -> None:
     """Byte for byte, lines and names of importance included; of the host's own nothing that matters."""
     values = VALUES | {"LINES": "a\nb\n", "PATH": "/bin:/weird", "HOME": "/nowhere", "TMPDIR": "/t", "USER": "u"}
-    values |= {"LANG": "xx", "LD_LIBRARY_PATH": "/lib/own"}
+    values |= {"LANG": "xx", "LD_PRELOAD": "/no/such.so"}
     container = bench.container("c0", "", **as_env(values)) | {"command": ["/bin/env", "-0"]}
     printed = await bench.run(containers=[container])
 
     found = dict(item.split("=", 1) for item in printed.split("\0") if item)
     assert {name: found.get(name) for name in values} == values
-    assert not [name for name in found if name.startswith(("SLURM", "PYTEST", "LC_", "LD_PRELOAD", "VIRTUAL_ENV"))]
+    assert not [name for name in found if name.startswith(("SLURM", "PYTEST", "LC_", "VIRTUAL_ENV"))]
     assert found["HOSTNAME"] == "p"
 
 
@@ -138,7 +138,7 @@ async def test_volumes_at_special_places(bench: RuntimeBench) -> None:
     ]
     script = (
         "stat -f -c %T /dev/shm; echo x > /dev/shm/f; echo y > /tmp/deep/f; cat /ro/f; echo z > /tmp/own;"
-        " touch /ro/g || echo no"
+        " touch /ro/g 2>/dev/null || echo no"
     )
     container = bench.container("c0", script, volumeMounts=mounts)
     printed = await bench.run(containers=[container], volumes=volumes)

@@ -236,6 +236,22 @@ async def test_plugin_that_answers_only_for_the_first_pod(client: ServerClient, 
     assert codes == list(range(20))
 
 
+async def test_plugin_that_answers_only_for_the_first_of_two(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Too few to doubt the answer: the second pod is told when it is asked for by itself, and that counts."""
+
+    async def first_only(_: web.Request, data: list[Document]) -> web.Response:
+        return web.json_response([plugin.status(p["metadata"]["uid"]) for p in data[:1]])
+
+    plugin.behaviours["status"] = first_only
+    one, two = sorted(await created(client, 2), key=uid_of)
+    plugin.end(uid_of(two), 7)
+
+    ended = await client.wait_ended(two)
+
+    assert ended["status"]["containers"][0]["state"]["terminated"]["exitCode"] == 7
+    assert not (await client.change(one) or {}).get("has_ended")
+
+
 async def test_plugin_that_fails_for_a_list_of_several(client: ServerClient, plugin: StrangePlugin) -> None:
     """A 500 for a bulk question and answers for single ones: pods are asked one by one."""
 

@@ -114,6 +114,6 @@ def _only_server(settings: ServerSettings) -> Iterator[None]:
 async def _plugin(settings: ServerSettings) -> AsyncIterator[Dispatcher]:
     link = Link(settings.plugin, peer="plugin", tls=settings.plugin_tls, token_file=settings.plugin_token_file)
     try:
-        yield Dispatcher(PluginClient(link), Breaker())
+        yield Dispatcher(PluginClient(link, takes_lists=settings.plugin_takes_lists), Breaker())
     finally:
         await link.close()

@@ -24,19 +24,22 @@ CALL_TIMEOUT_S = 30.0
 
 
 class PluginClient:
-    """Calls a plugin in any language. Errors are those of `interlink.sdk.errors`; every call is bounded in time."""
+    """Calls a plugin in any language. Errors are those of `interlink.sdk.errors`; every call is bounded in time.
 
-    def __init__(self, link: Link) -> None:
+    takes_lists: a create is sent as a list of one, as older plugins want it.
+    """
+
+    def __init__(self, link: Link, *, takes_lists: bool = False) -> None:
         self._link = link
+        self._takes_lists = takes_lists
 
     async def close(self) -> None:
         await self._link.close()
 
     async def create(self, request: RetrievedPodData, *, session: str = "") -> JobID:
         """Not idempotent with every plugin: after OutcomeUnknown ask `status` before calling again."""
-        body = await self._link.call(
-            "POST", "/create", codec.encode(request), timeout_s=CREATE_TIMEOUT_S, session=session
-        )
+        message = codec.encode([request] if self._takes_lists else request)
+        body = await self._link.call("POST", "/create", message, timeout_s=CREATE_TIMEOUT_S, session=session)
         try:
             answer = codec.decode_one(body, CreateAnswer)
         except codec.InvalidMessage as error:

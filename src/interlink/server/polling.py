@@ -190,10 +190,11 @@ class Poller:
         return records.observed(record, answer.containers or [], answer.init_containers or [], answer.job_id, now)
 
     async def _examine(self, absent: Sequence[Record]) -> None:
-        """Ask for each absent job by itself: only then is its absence a proof."""
+        """Ask for each absent job by itself: only then is its absence a proof, and it may be told after all."""
         if not absent:
             return
         answers = await self._ask_each(absent)
+        await self._observe(answers.by_uid)
         if answers.unreadable:
             return
         missing = [record.pod_uid for record in absent if record.pod_uid not in answers.by_uid]

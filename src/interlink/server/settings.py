@@ -58,6 +58,7 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     TLS: for https: Enabled, CertFile, KeyFile; with CACertFile clients must show a certificate of that authority.
     SidecarTLS: for an https plugin: CACertFile to trust, CertFile and KeyFile to show.
     SidecarTokenFile: a file with the bearer token that the plugin wants to see; read anew for each call.
+    SidecarTakesLists: true sends a create as a list of one, as plugins made with the existing Python SDK want it.
     JobScriptBuildConfig: what a job-script builder is told about scripts.
     JobScriptTemplate: the path of a Go template that makes each job's script; needs interlink-go-template on PATH.
     DataRootFolder: accepted and not used, as before.
@@ -91,6 +92,7 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     tls: TLSFile = msgspec.field(name="TLS", default=TLSFile())
     sidecar_tls: TLSFile = msgspec.field(name="SidecarTLS", default=TLSFile())
     sidecar_token_file: str = ""
+    sidecar_takes_lists: bool = False
     job_script_build_config: ScriptFile | None = None
     job_script_template: str = ""
     data_root_folder: str = ""
@@ -106,6 +108,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     plugin: Address
     plugin_tls: ssl.SSLContext | None
     plugin_token_file: Path | None
+    plugin_takes_lists: bool
     directory: Path
     status_interval_s: float
     job_lost_grace_s: float
@@ -144,6 +147,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> ServerSet
         plugin=plugin,
         plugin_tls=tls.client_context(file.sidecar_tls, key=f"{source}: SidecarTLS") if _is_https(plugin) else None,
         plugin_token_file=Path(file.sidecar_token_file) if file.sidecar_token_file else None,
+        plugin_takes_lists=file.sidecar_takes_lists,
         directory=Path(environment.get("INTERLINK_DIR") or file.interlink_dir or "~/.interlink").expanduser(),
         status_interval_s=file.status_interval,
         job_lost_grace_s=file.job_lost_grace,

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,7 @@ _BUILD_TIMEOUT_S = 900
 def folder() -> Path:
     """Where the root is, or will be: another list of packages is another root."""
     key = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()[:12]
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "interlink" / "apptainer" / key
+    return Path.home() / ".cache" / "interlink" / "apptainer" / key
 
 
 def found() -> Path:
@@ -104,7 +105,7 @@ class ApptainerRoot:
         assert self._holder is not None
         target = f"--mount=/proc/{self._holder.pid}/ns/mnt"
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        return ["nsenter", target, "--wd=/", *become, *argv]
+        return ["nsenter", target, *become, *argv]
 
     def run(self, *argv: str, user: int = 0, timeout_s: float = 60) -> str:
         """What a command prints in there. Raises DaemonError with its words if it fails."""
@@ -152,3 +153,17 @@ rmdir /tmp/.old
 echo ready
 exec cat > /dev/null
 """
+
+
+def main() -> int:
+    """Build the root, for the setup."""
+    try:
+        build()
+    except UnavailableError as error:
+        sys.stderr.write(f"setup: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

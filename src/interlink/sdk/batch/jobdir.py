@@ -156,6 +156,7 @@ class JobDirectory:
         """From here on nothing starts; a running job gets TERM and, `grace_s` seconds later, KILL."""
         files.make_directory(self.path)
         files.write_durably(self.path / "cancelled", msgspec.json.encode({"grace_s": grace_s}))
+        (self.path / "cancelled").chmod(0o644)  # The runner may be another user; nobody else enters the directory.
 
     def is_cancelled(self) -> bool:
         return (self.path / "cancelled").exists()

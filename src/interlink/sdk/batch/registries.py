@@ -80,7 +80,7 @@ def of_image(found: Sequence[Login], location: str) -> list[Login]:
     """The logins for the registry of an image, the most specific one first."""
     name = location.split("://", 1)[-1]
     host = name.split("/", 1)[0]
-    is_hub = "/" not in name or (not any(mark in host for mark in ".:") and host != "localhost")
+    is_hub = "/" not in name or host == "docker.io" or (not any(mark in host for mark in ".:") and host != "localhost")
     hosts = ("index.docker.io", "docker.io", "registry-1.docker.io") if is_hub else (host,)
     fitting = [
         login

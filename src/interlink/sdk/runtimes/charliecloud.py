@@ -4,8 +4,8 @@
 the volumes into a view of the image of its own, where missing directories are there, and `ch-run` runs from that.
 A probe or a hook runs in a second instance, with the same mounts and the same /tmp; processes are the host's.
 
-The image's entry point is not known to `ch-run`: a container needs a command. Of variables only PATH and TMPDIR, which
-`ch-run` would change otherwise, are in a command line.
+The image's entry point is not known to `ch-run`: a container needs a command. Of variables only those are in a command
+line that `ch-run` would change or obey.
 """
 
 import sys
@@ -23,12 +23,10 @@ from interlink.sdk.runtimes import common, images
 from interlink.sdk.runtimes.images import Image, ImageSettings
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_BY_OPTION = ("PATH", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
 _OF_THE_HOST = ("/dev", "/proc", "/sys")
 _TMP = "/tmp"  # noqa: S108 -- of the container
-_PULL = (
-    'ch-image --storage="$1.store" pull -- "$2" >&2'
-    ' && ch-convert --storage="$1.store" -i ch-image -o dir -- "$2" "$1" >&2'
-)
+_PULL = 'export CH_IMAGE_STORAGE="$1.store" && ch-image pull -- "$2" >&2 && ch-convert -i ch-image -o dir "$2" "$1" >&2'
 """`$1` is the directory to make; what is beside it goes with it."""
 
 
@@ -72,9 +70,7 @@ class Charliecloud:
         scratch = directory.node_tmp / container.name
         table = directory.path / "mounts" / f"{container.name}.json"
         environment = {"PATH": _PATH, "HOME": "/", **common.variables(container, pod)}
-        exact = [
-            f"--set-env={name}={_unstripped(environment[name])}" for name in ("PATH", "TMPDIR") if name in environment
-        ]
+        exact = [f"--set-env={name}={_unstripped(environment[name])}" for name in _BY_OPTION if name in environment]
         entrance = [self._python, "-I", "-S", str(directory.runner), "enter", str(table), "--"]
         run = [
             self._program,
@@ -89,7 +85,10 @@ class Charliecloud:
         return Launch(
             argv=[*inside, *container.command, *(container.args or [])],
             inside=inside,
-            environment=list({**environment, "TMPDIR": str(scratch)}.items()),
+            environment=[
+                *((k, v) for k, v in environment.items() if k not in _BY_OPTION[1:]),
+                ("TMPDIR", str(scratch)),
+            ],
             program_at=len(entrance),
             image_at=None if image.is_local else len(entrance) + len(run) - 1,
             pull=None if image.is_local else self._pull(image, container),

@@ -45,7 +45,7 @@ HUB, HOST, TEAM = (Login(name, "u", "p") for name in ("index.docker.io/v1", "ghc
 OF_IMAGES = [
     ("docker://busybox", [HUB]),
     ("docker://library/busybox:1", [HUB]),
-    ("docker://docker.io/x", []),
+    ("docker://docker.io/x", [HUB]),
     ("docker://ghcr.io/a/b@sha256:0", [HOST]),
     ("oras://ghcr.io/team/b", [TEAM, HOST]),
     ("docker://ghcr.io.evil/x", []),
