@@ -1,5 +1,7 @@
 """What a user sees of pods does not depend on where they run: tests of the local plugin once more, on a real Slurm."""
 
+import pytest
+
 from tests.e2e.test_logs import (
     test_50_followers_t14,
     test_before_the_start_and_after_the_end_t15,
@@ -24,6 +26,8 @@ from tests.e2e.test_workloads import (
     test_a_pods_time_is_over,
     test_a_running_pods_token_is_renewed_in_place,
 )
+
+pytestmark = pytest.mark.usefixtures("controllers", "programs")
 
 __all__ = [
     "test_50_followers_t14",
