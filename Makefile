@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check format bench docs lock lint python testbed slurm
+.PHONY: help demo test check format bench docs lock lint python testbed slurm containers
 
 BIN := .venv/bin
 PYTHON ?= python3
@@ -14,7 +14,7 @@ help: ## Show these targets
 demo: testbed ## Run pods for real and kill every part on the way (KEEP=1 leaves all running, DEMO_PODS=200 runs more)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" KEEP="$(KEEP)" DEMO_PODS="$(DEMO_PODS)" $(BIN)/python tools/demo/main.py
 
-test: python lint testbed slurm ## Set everything up and run all tests (the first time takes about 8 minutes more)
+test: python lint testbed slurm containers ## Set everything up and run all tests (the first time takes about 10 minutes more)
 	@$(BIN)/pytest
 
 check: python lint ## Run what needs no server: format, lint, types, layers, unit tests (under 30 s)
@@ -43,6 +43,9 @@ python:
 
 slurm:
 	@tools/setup.sh slurm
+
+containers:
+	@tools/setup.sh containers apptainer-site
 
 testbed:
 	@tools/setup.sh python kubectl control-plane

@@ -23,6 +23,7 @@ from benchmarks.support.stage import Plugin
 from interlink.cli import tables
 from interlink.kube import credentials, paths
 from interlink.kube.client import KubeClient
+from interlink.model.pods import Seen
 from interlink.testing.controlplane import ControlPlane
 from interlink.testing.waiting import until_async
 
@@ -112,9 +113,12 @@ class Run:
 
     async def _delete(self) -> None:
         began = time.monotonic()
-        for seen in list(self._observer.reflector.pods.values()):
+
+        async def delete(seen: Seen) -> None:
             path = paths.pod(self._namespace, seen.pod.metadata.name)
             await self._client.delete(path, uid=seen.pod.uid, grace_s=5)
+
+        await apiserver.in_parallel(iter(list(self._observer.reflector.pods.values())), delete)
         await until_async(lambda: _done(not self._observer.reflector.pods), deadline_s=_WITHIN_S, interval_s=0.01)
         self.rows["all deleted, s"] = round(time.monotonic() - began, 2)
 

@@ -76,6 +76,7 @@ TEST_VARIABLES = {
     "INTERLINK_TEST_KUBECONFIG": "A cluster to run the end-to-end tests on.",
     "KUBEBUILDER_ASSETS": "A folder with `etcd` and `kube-apiserver` to start a control plane from.",
     "INTERLINK_KUBE_ASSETS": "The same, under a name of our own.",
+    "XDG_CACHE_HOME": "Where what tests build is kept; `~/.cache` without it.",
     "PYTHON": "The interpreter from which `make` creates the virtual environment.",
     "KEEP": "`make demo KEEP=1` leaves everything running.",
     "DEMO_PODS": "How many completions the Job of `make demo` has.",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up what the given steps name: python, kubectl, control-plane, slurm. Each step is quick when it has nothing to do,
+# Set up what the given steps name: python, kubectl, control-plane, slurm, containers, apptainer-site. Each step is quick when it has nothing to do,
 # prints one line when it has, and can be repeated or interrupted; a second setup at the same time waits for the first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,6 +20,8 @@ main() {
       kubectl) kubectl_program ;;
       control-plane) control_plane ;;
       slurm) slurm ;;
+      containers) containers ;;
+      apptainer-site) apptainer_site ;;
       *) die "unknown step: $step" ;;
     esac
   done
@@ -87,6 +89,26 @@ slurm() {
   else
     say "no Slurm of our own without root on Debian: the tests that need one will be skipped"
   fi
+}
+
+# What containers are run with on this machine, and what an image is made of.
+containers() {
+  if are_there ch-run busybox debootstrap; then return; fi
+  if [[ -f /etc/debian_version && $EUID == 0 ]]; then
+    install_packages charliecloud python3-lark python3-requests busybox-static debootstrap
+  else
+    say "no Charliecloud without root on Debian: the tests of tests/runtimes will be skipped"
+  fi
+}
+
+# A root directory of the newest Debian with Apptainer and Slurm, kept in the user's cache directory.
+apptainer_site() {
+  if [[ $EUID != 0 ]] || ! are_there debootstrap unshare nsenter; then
+    say "no Apptainer without root and debootstrap: its tests will be skipped"
+    return
+  fi
+  say "a root directory of Debian sid with Apptainer and Slurm is looked for, and made if there is none (minutes)"
+  $venv/bin/python -m interlink.testing.apptainer 9<&- || say "no Apptainer: its tests will be skipped"
 }
 
 are_there() {

@@ -12,7 +12,7 @@ from interlink.aio import clock
 from interlink.kube import paths
 from interlink.kube.client import KubeClient
 from interlink.kube.reflecting import Reflector
-from interlink.kubelet import publishing
+from interlink.kubelet.pods import publishing
 from interlink.model import phases
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place

@@ -55,6 +55,6 @@ def _document(number: int, *, has_job: bool) -> bytes:
                 "containers": [container],
                 "volumes": [{"name": "scratch", "emptyDir": {}}],
             },
-            "status": {"phase": "Pending"},
+            "status": {"phase": "Pending"} | ({"startTime": "2026-07-14T10:00:00Z"} if has_job else {}),
         }
     )

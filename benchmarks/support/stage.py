@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks.support import pods
 from benchmarks.support.measuring_plugin import Counts
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.dialects.own import Remote
 from interlink.model.pods import Pod
 from interlink.sdk.addresses import Address
 from interlink.sdk.errors import SDKError

@@ -789,6 +789,218 @@ def test_pre_stop_runs_before_term_within_the_grace_period(job: Job) -> None:
     assert job.words("order") == ["hook", "term", "term"]
 
 
+def test_an_exec_probe_runs_inside_the_container(job: Job) -> None:
+    """By way of the words that lead into it."""
+    inside = ["/bin/sh", "-c", 'echo "$@" > asked', "inside"]
+    job.write(container("main", IS_THERE % "end", inside=inside, post_start={"exec": ["a b", "$c"]}))
+    job.start()
+
+    assert eventually(lambda: job.words("asked")) == ["a", "b", "$c"]
+
+
+# What only the machine of the job knows
+
+
+def test_variables_of_the_job_are_passed_on(job: Job) -> None:
+    """Those that are named, under their new names, and a home in any case; the container's own win."""
+    env_file = job.environment("main", [(b"SECOND", b"own")])
+    passed = {"PATH": "FIRST", "LANG": "SECOND", "NO_SUCH": "THIRD", "HOME": "HOME"}
+    job.write(container("main", "/usr/bin/env > env.txt", passed=passed, env_file=env_file))
+
+    assert job.run() == 0
+    found = dict(line.split("=", 1) for line in job.words("env.txt"))
+    assert (found["FIRST"], found["SECOND"], "THIRD" in found) == (os.environ["PATH"], "own", False)
+    assert Path(found["HOME"]).is_absolute()
+
+
+def test_a_program_is_found_on_the_jobs_own_path(job: Job) -> None:
+    """Not on that of the container; one that the machine lacks fails the start, with its name."""
+    env_file = job.environment("main", [(b"PATH", b"/nowhere")])
+    main = container("main", env_file=env_file, argv=["/bin/echo", "sh"], program_at=1)
+    job.write(main, container("other", argv=["no-such-program"], program_at=0))
+
+    assert job.run() == 128
+    assert job.output("main").strip().endswith(b"/sh")
+    assert job.terminated("other")["message"] == "cannot start: no-such-program: not found on this machine"
+
+
+@pytest.fixture(name="top")
+def _top() -> Iterator[Path]:
+    """A directory that the runner makes."""
+    top = Path("/dev/shm", f"interlink-test-{os.getpid()}")
+    yield top
+    shutil.rmtree(top, ignore_errors=True)
+
+
+def test_directories_of_the_machine_live_as_long_as_the_job(job: Job, top: Path) -> None:
+    """Nobody else enters them; what an earlier job had left is not seen."""
+    (top / "v").mkdir(parents=True)
+    (top / "v" / "old").touch()
+    script = f"ls {top}/v > seen; stat -c %a {top} {top}/v/w >> seen; touch {top}/v/new; {IS_THERE % 'end'}"
+    job.write(container("main", script), node_directories={str(top): ["v", "v/w"]})
+    runner = job.start()
+    eventually((top / "v" / "new").exists)
+    job.file("end").touch()
+
+    assert runner.wait(10) == 0
+    assert job.words("seen") == ["w", "700", "1777"]
+    assert not top.exists()
+
+
+def test_directories_of_the_machine_go_when_the_runner_is_killed(job: Job, top: Path) -> None:
+    """The process that watches over it removes them."""
+    job.write(container("main", IS_THERE % "end"), node_directories={str(top): ["v"]})
+    runner = job.start()
+    eventually(lambda: job.is_running("main"))
+    os.kill(job.holder(), signal.SIGKILL)
+    runner.wait(10)
+
+    assert not top.exists()
+
+
+def test_a_directory_of_the_machine_that_cannot_be_made_fails_the_pod(job: Job) -> None:
+    """Every container says why; no disk takes the place of memory."""
+    job.write(container("main", "touch started"), node_directories={"/proc/no/such": ["v"]})
+
+    assert job.run() == 128
+    assert "a directory of this machine cannot be made: /proc/no/such" in job.terminated("main")["message"]
+    assert not job.file("started").exists()
+
+
+def test_what_is_not_honoured_is_said_once(job: Job) -> None:
+    """In the job's own output."""
+    job.write(container("main", "true", notes=["securityContext: runAsUser"]))
+    argv = [job.python, "-I", "-S", str(RUNNER), "run", str(job.path)]
+
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=15)
+
+    assert done.stderr.count("container main: securityContext: runAsUser") == 1
+
+
+# Images
+
+
+def pulling(job: Job, script: str, **keys: Any) -> dict[str, Any]:
+    """A container whose image is pulled by a script, to which `$1` is the file to make."""
+    (job.path / "pull.json").write_text(json.dumps([["TOKEN", "t0ken"], ["PATH", "/usr/bin:/bin"]]))
+    argv = ["/bin/sh", "-c", f"echo pull >> {job.path}/pulls; {script}", "sh", "{target}"]
+    pull: dict[str, Any] = {
+        "argv": argv,
+        "folder": str(job.path.parent / "images"),
+        "key": "i.img",
+        "env_file": "pull.json",
+    }
+    pull |= {"policy": "IfNotPresent", "max_age_s": 60, **keys}
+    return container("main", argv=["/bin/cat", "IMAGE"], image_at=1, pull=pull)
+
+
+def image_of(job: Job) -> Path:
+    return job.path.parent / "images" / str(os.geteuid()) / "i.img"
+
+
+@on_every_python
+def test_an_image_is_pulled_and_put_into_the_command(job: Job) -> None:
+    """By the command with an environment of its own, to a file that appears whole."""
+    job.write(pulling(job, 'echo "$TOKEN $1" > "$1"'))
+
+    assert job.run() == 0
+    assert b"t0ken " in job.output("main")
+    assert b".part" in job.output("main"), "it was not made under its final name"
+    assert [path.name for path in image_of(job).parent.iterdir() if path.suffix == ".part"] == []
+
+
+def test_containers_of_a_pod_share_a_pull(job: Job) -> None:
+    """One pull for all."""
+    main = pulling(job, 'sleep 0.3; echo x > "$1"')
+    job.write(*({**main, "name": f"c{number}"} for number in range(4)))
+
+    assert job.run() == 0
+    assert job.words("pulls") == ["pull"]
+
+
+def test_ten_jobs_pull_an_image_once(tmp_path: Path, python: str) -> None:
+    """The others wait for it."""
+    jobs = []
+    for number in range(10):
+        (tmp_path / f"j{number}").mkdir()
+        job = Job(tmp_path / f"j{number}", python)
+        main = pulling(job, f'echo pull >> {tmp_path}/pulls; sleep 0.5; echo x > "$1"')
+        job.write(main)
+        jobs.append(job)
+    runners = [job.start() for job in jobs]
+
+    assert [runner.wait(30) for runner in runners] == [0] * 10
+    assert (tmp_path / "pulls").read_text().split() == ["pull"]
+
+
+def test_a_pull_that_fails_tells_the_registrys_words(job: Job) -> None:
+    """After some attempts the container fails with them; nothing is left of the half image."""
+    job.write(pulling(job, 'echo half > "$1"; echo "manifest unknown: no such tag" >&2; exit 3'), backoff_base_s=0.05)
+
+    assert job.run() == 128
+    ended = job.terminated("main")
+    assert (ended["reason"], ended["message"]) == ("ErrImagePull", "manifest unknown: no such tag")
+    assert job.words("pulls") == ["pull"] * 3
+    assert [path.name for path in image_of(job).parent.iterdir()] == ["i.img.lock"]
+
+
+def test_a_container_waits_for_its_image_with_the_reason(job: Job) -> None:
+    """Between two attempts it says what went wrong."""
+    job.write(pulling(job, "echo unauthorized >&2; exit 1"), backoff_base_s=30)
+    runner = job.start()
+    waiting = {"reason": "ErrImagePull", "message": "unauthorized"}
+    eventually(lambda: job.status("main")["state"].get("waiting") == waiting)
+    runner.terminate()
+
+    assert runner.wait(10) == 143
+
+
+def test_a_stopped_pull_leaves_no_half_image(job: Job) -> None:
+    """And does not hold up the end of the job."""
+    job.write(pulling(job, 'echo half > "$1"; exec sleep 60'))
+    runner = job.start()
+    eventually(lambda: list(job.path.parent.glob("images/*/*.part")))
+    job.file("cancelled").write_text('{"grace_s": 20}')
+
+    assert runner.wait(10) == 143
+    assert [path.name for path in image_of(job).parent.iterdir()] == ["i.img.lock"]
+
+
+def test_the_next_pull_removes_what_a_killed_one_left(job: Job) -> None:
+    """Also a directory; and the image of a killed pull is never taken for one."""
+    folder = image_of(job).parent
+    (folder / "i.img.elsewhere-7.part" / "bin").mkdir(parents=True)
+    (folder / "i.img.elsewhere-8.part").touch()
+    job.write(pulling(job, 'echo x > "$1"'))
+
+    assert job.run() == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["i.img", "i.img.lock"]
+
+
+POLICIES = [("IfNotPresent", 99, 0), ("Never", 99, 0), ("Always", 50, 0), ("Always", 99, 1)]
+
+
+@pytest.mark.parametrize(("policy", "age_s", "pulls"), POLICIES)
+def test_an_image_that_is_there_is_used(job: Job, policy: str, age_s: int, pulls: int) -> None:
+    """Where the policy says always, one that is too old is pulled again."""
+    image_of(job).parent.mkdir(parents=True)
+    image_of(job).write_text("old")
+    os.utime(image_of(job), (time.time() - age_s,) * 2)
+    job.write(pulling(job, 'echo new > "$1"', policy=policy))
+
+    assert job.run() == 0
+    assert len(job.words("pulls") if job.file("pulls").exists() else []) == pulls
+
+
+def test_an_image_that_may_not_be_pulled(job: Job) -> None:
+    """And is not there."""
+    job.write(pulling(job, "true", policy="Never"))
+
+    assert job.run() == 128
+    assert job.terminated("main")["reason"] == "ErrImageNeverPull"
+    assert not job.file("pulls").exists()
+
+
 # Trouble
 
 

@@ -180,3 +180,35 @@ def test_what_is_impossible_is_said_in_one_line(
     assert result.returncode == code
     assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_mount_in_a_root_directory_follows_its_links(enter: Entrance, volume: Path, tmp_path: Path) -> None:
+    """As they are when that directory is the root: an absolute link leads nowhere else, and `..` not out of it."""
+    root = tmp_path / "root"
+    (root / "run").mkdir(parents=True)
+    (root / "var").mkdir()
+    (root / "var/run").symlink_to("/run")
+    (root / "out").symlink_to("../../../run")
+    rows = [mount(volume, target) | {"is_in_root": True} for target in ("/var/run/deep/v", "/out/w", "/new")]
+    script = 'cat "$0"/run/deep/v/file "$0"/run/w/file "$0"/new/file'
+
+    result = enter(rows, "sh", "-c", script, str(root), root_word=3)
+
+    assert (result.stdout, result.stderr) == ("content\n" * 3, "")
+    assert sorted(path.name for path in root.rglob("*")) == ["out", "run", "run", "var"]
+
+
+@pytest.mark.parametrize("kind", ["file", "missing", "loop"])
+def test_a_root_that_cannot_take_mounts(enter: Entrance, volume: Path, tmp_path: Path, kind: str) -> None:
+    """It is named, and the command is not run."""
+    root = tmp_path / "root"
+    if kind == "file":
+        root.touch()
+    elif kind == "loop":
+        root.mkdir()
+        (root / "v").symlink_to("/v")
+
+    result = enter([mount(volume, "/v/x") | {"is_in_root": True}], "echo", str(root), root_word=1)
+
+    assert (result.returncode, result.stdout) == (126, "")
+    assert "too many links" in result.stderr if kind == "loop" else f"{root} is no directory" in result.stderr

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from interlink.testing.programs import Programs
+from interlink.testing.waiting import until_async
 from tests.support.server_client import ServerClient, pod
 from tests.support.strange_plugin import StrangePlugin
 
@@ -87,7 +88,12 @@ async def test_read_only_disk(
     remount(cache_mount, "rw")
 
     assert (await client.create(pod()))[0] == 200
-    assert await client.ready() == "ok"
+    assert await until_async(lambda: is_ready(client), deadline_s=20)
+
+
+async def is_ready(client: ServerClient) -> bool:
+    """A round of the interval that failed is tried again after a pause."""
+    return await client.ready() == "ok"
 
 
 FAILING_FSYNC = """
@@ -121,4 +127,4 @@ async def test_failing_fsync(
     switch.unlink()
 
     assert (await client.create(pod()))[0] == 200
-    assert await client.ready() == "ok"
+    assert await until_async(lambda: is_ready(client), deadline_s=20)

@@ -154,6 +154,24 @@ class Bench:
         question = LogRequest(pod_uid=uid, container=container, options=LogOptions())
         return b"".join([chunk async for chunk in self.plugin.logs(question)]).decode()
 
+    async def until_ready(self, uid: str) -> None:
+        """Wait until the first container is ready."""
+
+        async def is_ready() -> bool:
+            return bool((await self.containers(uid))[0].ready)
+
+        assert await until_async(is_ready, deadline_s=WITHIN_S), self.output(uid)
+
+    async def until_printed(self, uid: str, text: str) -> None:
+        """Wait until the first container has printed this and nothing else."""
+
+        async def is_there() -> bool:
+            with contextlib.suppress(SDKError):
+                return await self.logs(uid) == text
+            return False
+
+        assert await until_async(is_there, deadline_s=WITHIN_S), self.output(uid)
+
     def jobs(self, uid: str) -> list[str]:
         """`ID STATE` of every job of the pod that the controller knows."""
         lines = self.site.run("squeue", "-ho", "%A %T", "--states=all", f"--name={self.tag(uid)}").splitlines()

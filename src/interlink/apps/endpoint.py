@@ -11,10 +11,10 @@ from interlink.kubelet.certificates import keeping
 from interlink.kubelet.certificates.contexts import ServingTLS
 from interlink.kubelet.certificates.keeping import Authority, AuthorityFile, PublishedAuthority, Source
 from interlink.kubelet.certificates.requesting import Requester
+from interlink.kubelet.dialects.server import Server
 from interlink.kubelet.endpoint import configuration, guarding, routes, usage
 from interlink.kubelet.endpoint.reviewing import Reviewer
 from interlink.kubelet.endpoint.usage import Usages
-from interlink.kubelet.server import Server
 from interlink.kubelet.settings import KubeletSettings
 from interlink.model.pods import Seen
 from interlink.sdk import hosting

@@ -15,18 +15,19 @@ from interlink.kube.client import KubeClient
 from interlink.kube.errors import KubeError, Unavailable
 from interlink.kube.events import Events
 from interlink.kube.leases import Election
-from interlink.kubelet import nodekeeping, telling
-from interlink.kubelet.dialects import EitherDialect
-from interlink.kubelet.existing import ExistingServer
-from interlink.kubelet.heart import Heart
+from interlink.kubelet import telling
+from interlink.kubelet.dialects.either import EitherDialect
+from interlink.kubelet.dialects.existing import ExistingServer
+from interlink.kubelet.dialects.own import Remote
+from interlink.kubelet.dialects.server import Server
 from interlink.kubelet.inputs.fields import Surroundings
-from interlink.kubelet.nodekeeping import NodeKeeper
-from interlink.kubelet.podloop import PodLoop
-from interlink.kubelet.remote import Remote
-from interlink.kubelet.renewing import Renewer
-from interlink.kubelet.server import Server
+from interlink.kubelet.inputs.sources import KubeSource
+from interlink.kubelet.node import keeping as nodekeeping
+from interlink.kubelet.node.heart import Heart
+from interlink.kubelet.node.keeping import NodeKeeper
+from interlink.kubelet.pods.podloop import PodLoop
+from interlink.kubelet.pods.renewing import Renewer
 from interlink.kubelet.settings import KubeletSettings
-from interlink.kubelet.sources import KubeSource
 from interlink.model import ids
 from interlink.model.errors import ConfigurationError
 from interlink.model.ids import Owner

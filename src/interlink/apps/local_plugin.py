@@ -1,12 +1,14 @@
 """The local plugin, put together: job directories, host processes, HTTP."""
 
+import sys
+
 from interlink.aio import files
+from interlink.apps import runtimes
 from interlink.model.errors import ConfigurationError
 from interlink.plugins.local.scheduler import HostScheduler
 from interlink.plugins.local.settings import LocalSettings
 from interlink.sdk import serving
 from interlink.sdk.batch.plugin import BatchPlugin
-from interlink.sdk.runtimes.none import HostProcesses
 
 
 async def run(settings: LocalSettings) -> None:
@@ -18,7 +20,7 @@ async def run(settings: LocalSettings) -> None:
     plugin = BatchPlugin(
         settings.root,
         scheduler=HostScheduler(settings.root, max_pods=settings.max_pods),
-        runtime=HostProcesses(),
+        runtime=runtimes.make(settings.runtime, python=sys.executable),
         keep_deleted_s=settings.keep_deleted_jobs_s,
     )
     await serving.run(plugin, settings.listening)

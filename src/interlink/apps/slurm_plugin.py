@@ -8,8 +8,9 @@ import msgspec
 import structlog
 
 from interlink.aio import files
+from interlink.apps import runtimes
 from interlink.model.errors import ConfigurationError
-from interlink.model.pods import Container
+from interlink.model.pods import Container, Pod
 from interlink.plugins.slurm.capacity import Capacity
 from interlink.plugins.slurm.checking import Check, checks
 from interlink.plugins.slurm.commands import Slurm
@@ -18,9 +19,8 @@ from interlink.plugins.slurm.settings import Script, SlurmSettings
 from interlink.sdk import serving
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
-from interlink.sdk.batch.runtime import Launch, Mount, Runtime
+from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import SDKError
-from interlink.sdk.runtimes.none import HostProcesses
 
 log = structlog.get_logger(__name__)
 
@@ -97,13 +97,9 @@ async def uses_accounting(slurm: Slurm, settings: SlurmSettings) -> bool:
 
 
 def runtime(settings: SlurmSettings) -> Runtime:
-    """The one place that chooses how containers are started. Raises ConfigurationError."""
-    if settings.runtime.kind != "none":
-        raise ConfigurationError(
-            f"ContainerRuntime: {settings.runtime.kind!r} is not there yet; set it to none to run programs of the nodes"
-        )
-    host = HostProcesses(settings.script.python)
-    return _ThroughProxy(host, settings.script) if settings.script.tsocks_library else host
+    """How containers are started, through the proxy where one is set up."""
+    made = runtimes.make(settings.runtime, python=settings.script.python)
+    return _ThroughProxy(made, settings.script) if settings.script.tsocks_library else made
 
 
 class _ThroughProxy:
@@ -114,9 +110,15 @@ class _ThroughProxy:
         self._script = script
 
     def launch(
-        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+        self,
+        container: Container,
+        mounts: Sequence[Mount],
+        *,
+        pod: Pod,
+        directory: JobDirectory,
+        logins: Sequence[Login] = (),
     ) -> Launch:
-        launch = self._inner.launch(container, mounts, pod_name=pod_name, directory=directory)
+        launch = self._inner.launch(container, mounts, pod=pod, directory=directory, logins=logins)
         proxy = [
             ("LD_PRELOAD", self._script.tsocks_library),
             ("TSOCKS_CONF_FILE", str(Path(directory.path) / "tsocks.conf")),

@@ -11,11 +11,11 @@ import msgspec
 import stamina
 import yaml
 
+from interlink.kubelet.dialects.own import Remote
 from interlink.kubelet.errors import Unsupported
 from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.services import Service
-from interlink.kubelet.remote import Remote
 from interlink.model import pods
 from interlink.model.errors import InvalidPod
 from interlink.model.ids import JobID, owner

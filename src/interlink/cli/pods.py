@@ -13,8 +13,8 @@ import msgspec
 from interlink.apps import submitting
 from interlink.cli import tables
 from interlink.cli.programs import Mistake
+from interlink.kubelet.dialects.own import Remote
 from interlink.kubelet.errors import KubeletError
-from interlink.kubelet.remote import Remote
 from interlink.model import ids, statuses
 from interlink.model.errors import ConfigurationError, ModelError
 from interlink.model.ids import Owner

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlink.model import configuration, quantities
+from interlink.model import configuration, names, quantities
 from interlink.model.errors import ConfigurationError, InvalidQuantity
 from interlink.sdk import addresses, profiles, tls
 from interlink.sdk.addresses import Address
@@ -222,7 +222,7 @@ def load(text: str, environment: Mapping[str, str], *, source: str, node_name: s
         cluster_id=file.cluster_id,
         resources=_resources(file.resources, source),
         labels=_models(file.resources) | _labels(file.node_labels or [], source),
-        taints=[_taint(item) for item in file.node_taints or []],
+        taints=[_taint(item, source) for item in file.node_taints or []],
         concurrent_creates=file.concurrent_creates,
         kubernetes_for_pods=_kubernetes_for_pods(file, source),
         ca_for_pods=file.kubernetes_api_ca_crt,
@@ -289,6 +289,11 @@ def _resources(setting: ResourcesSetting, source: str) -> dict[str, str]:
     }
     found = {name: _quantity(amount, f"{source}: Resources.{key}") for name, (key, amount) in named.items()}
     for number, item in enumerate(setting.accelerators or []):
+        if "/" not in item.resource_type or not names.is_qualified(item.resource_type):
+            raise ConfigurationError(
+                f"{source}: Resources.Accelerators[{number}].ResourceType: {item.resource_type!r} must be a name with"
+                " its domain, as nvidia.com/gpu"
+            )
         found[item.resource_type] = _quantity(item.available, f"{source}: Resources.Accelerators[{number}].Available")
     return found
 
@@ -313,7 +318,11 @@ def _model(item: AcceleratorSetting) -> tuple[str, str]:
     return f"{domain.partition('.')[0]}-{kind}-type", value
 
 
-def _taint(setting: TaintSetting) -> Taint:
+def _taint(setting: TaintSetting, source: str) -> Taint:
+    if not (names.is_qualified(setting.key) and names.is_label_value(setting.value)):
+        raise ConfigurationError(
+            f"{source}: NodeTaints: {setting.key!r}={setting.value!r} is no key and value of a taint"
+        )
     effect = setting.effect if setting.effect in _EFFECTS else "NoSchedule"
     return Taint(key=setting.key, value=setting.value, effect=effect)
 
@@ -322,4 +331,7 @@ def _labels(pairs: list[str], source: str) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise ConfigurationError(f"{source}: NodeLabels: {pair!r} must be key=value")
+        key, value = pair.split("=", 1)
+        if not (names.is_qualified(key) and names.is_label_value(value)):
+            raise ConfigurationError(f"{source}: NodeLabels: {pair!r} is no key and value of a label")
     return dict(pair.split("=", 1) for pair in pairs)

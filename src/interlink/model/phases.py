@@ -156,7 +156,7 @@ def _normalised(
     if status is None:
         status = ContainerStatus(name=spec.name, state=ContainerState(waiting=default))
     is_done_init = is_init and status.terminated is not None and status.terminated.exit_code == 0
-    restarts = max(status.restart_count or 0, (known.restart_count or 0) if known else 0)
+    restarts = max(_int32(status.restart_count or 0), (known.restart_count or 0) if known else 0)
     return ContainerStatus(
         name=spec.name,
         image=status.image or spec.image,
@@ -179,8 +179,8 @@ def _in_seconds(state: ContainerState | None) -> ContainerState:
     if (ended := state.terminated) is not None:
         return ContainerState(
             terminated=Terminated(
-                exit_code=ended.exit_code,
-                signal=ended.signal or UNSET,
+                exit_code=_int32(ended.exit_code),
+                signal=_int32(ended.signal) if ended.signal else UNSET,
                 reason=ended.reason or None,
                 message=ended.message or None,
                 started_at=_whole(ended.started_at),
@@ -191,6 +191,11 @@ def _in_seconds(state: ContainerState | None) -> ContainerState:
     if (waiting := state.waiting) is not None:
         return ContainerState(waiting=Waiting(reason=waiting.reason or None, message=waiting.message or None))
     return state
+
+
+def _int32(number: int) -> int:
+    """As wide as Kubernetes has it: it would refuse the whole status otherwise."""
+    return max(-(2**31), min(number, 2**31 - 1))
 
 
 def _whole(moment: str | None) -> str | None:

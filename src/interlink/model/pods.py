@@ -4,6 +4,7 @@ Field names follow the Kubernetes API; a `null` list reads as an empty one.
 """
 
 from datetime import datetime
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -95,9 +96,15 @@ class SecurityContext(_Slim, frozen=True):
     run_as_user: int | None = None
 
 
+class ContainerPort(_Slim, frozen=True):
+    container_port: int
+    name: str | None = None
+
+
 class Container(_Slim, frozen=True):
     name: str
     image: str = ""
+    image_pull_policy: str | None = None
     command: list[str] | None = None
     args: list[str] | None = None
     working_dir: str | None = None
@@ -112,6 +119,8 @@ class Container(_Slim, frozen=True):
     readiness_probe: dict[str, Any] | None = None
     liveness_probe: dict[str, Any] | None = None
     lifecycle: dict[str, Any] | None = None
+    ports: list[ContainerPort] | None = None
+    security_context: dict[str, Any] | None = None
 
     @property
     def is_sidecar(self) -> bool:
@@ -218,6 +227,7 @@ class PodSpec(_Slim, frozen=True):
     volumes: list[Volume] | None = None
     readiness_gates: list[ReadinessGate] | None = None
     security_context: SecurityContext | None = None
+    image_pull_secrets: list[ObjectReference] | None = None
 
 
 class Pod(_Slim, frozen=True):
@@ -239,13 +249,20 @@ class Pod(_Slim, frozen=True):
 
     @property
     def own_job_id(self) -> str | None:
-        """The job id that was written for this very pod: together with its status, which a copied manifest has not."""
-        return self.job_id if self.status.start_time else None
+        """The job id that was written for this very pod: together with a status, which a new pod has not whatever its
+        manifest says. An existing virtual kubelet writes no start time, but container statuses."""
+        status = self.status
+        is_new = not (status.start_time or status.container_statuses) and status.phase in ("", "Pending")
+        return None if is_new else self.job_id
 
     @property
     def wanted_ip(self) -> str | None:
-        """The address that the pod asks to be known by."""
-        return (self.metadata.annotations or {}).get("interlink.eu/pod-ip") or None
+        """The address that the pod asks to be known by; None when it asks for none, or for what is no address."""
+        wanted = (self.metadata.annotations or {}).get("interlink.eu/pod-ip", "").strip()
+        try:
+            return str(ip_address(wanted))
+        except ValueError:
+            return None
 
     @property
     def is_mirror(self) -> bool:

@@ -22,7 +22,12 @@ def retrieved(request: PodCreateRequest, pod: Pod, origin: Origin) -> RetrievedP
     """The plugin's create request: init containers first, then containers, in the order of the spec."""
     data = _Data(request, pod)
     containers = [*(pod.spec.init_containers or []), *(pod.spec.containers or [])]
-    return RetrievedPodData(pod=request.pod, container=[data.of(c) for c in containers], interlink=origin)
+    return RetrievedPodData(
+        pod=request.pod,
+        container=[data.of(c) for c in containers],
+        interlink=origin,
+        pull_secrets=request.pull_secrets,
+    )
 
 
 class _Data:

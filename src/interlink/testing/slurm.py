@@ -35,14 +35,19 @@ class SlurmSite:
     """Starts with the context, or with `start`, and ends with it.
 
     nodes: how many, each of 64 CPUs, 64000 MB and 4 GPUs. has_accounting: with slurmdbd. options: added to slurm.conf,
-    or put in place of what it would hold.
+    or put in place of what it would hold. folder: an empty one, when not a new one.
     """
 
     def __init__(
-        self, *, nodes: int = 2, has_accounting: bool = False, options: Mapping[str, object] = MappingProxyType({})
+        self,
+        *,
+        nodes: int = 2,
+        has_accounting: bool = False,
+        options: Mapping[str, object] = MappingProxyType({}),
+        folder: Path | None = None,
     ) -> None:
-        _check_available(has_accounting=has_accounting)
-        self.folder = Path(tempfile.mkdtemp(prefix="interlink-slurm-"))
+        self._check_available(has_accounting=has_accounting)
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="interlink-slurm-"))
         self.folder.chmod(0o755)
         self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
         self.conf = self.folder / "slurm.conf"
@@ -196,6 +201,9 @@ class SlurmSite:
         return self._daemons[name].tail(60)
 
     # Parts
+
+    def _check_available(self, *, has_accounting: bool) -> None:
+        _check_available(has_accounting=has_accounting)
 
     def _write_configuration(self) -> None:
         for name in ("state", "spool", "munge"):

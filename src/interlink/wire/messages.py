@@ -29,13 +29,17 @@ class Origin(_Wire, frozen=True):
 
 
 class PodCreateRequest(_Wire, frozen=True):
-    """Virtual kubelet -> server. `pod` has its environment resolved; the lists hold what its volumes refer to."""
+    """Virtual kubelet -> server. `pod` has its environment resolved; the lists hold what its volumes refer to.
+
+    `imagePullSecrets` is ours: the Secrets that the pod names for its registries, left out where it names none.
+    """
 
     pod: Raw
     configmaps: list[Raw] | None = None
     secrets: list[Raw] | None = None
     projectedvolumesmaps: list[Raw] | None = None
     jobscript_url: str = msgspec.field(name="jobscriptURL", default="")
+    pull_secrets: list[Raw] | UnsetType = msgspec.field(name="imagePullSecrets", default=UNSET)
 
 
 class RetrievedContainer(_Wire, frozen=True):
@@ -82,13 +86,17 @@ class ScriptBuildConfig(_Wire, frozen=True):
 
 
 class RetrievedPodData(_Wire, frozen=True):
-    """Server -> plugin. `container` lists init containers first, then containers, in the order of the spec."""
+    """Server -> plugin. `container` lists init containers first, then containers, in the order of the spec.
+
+    `imagePullSecrets` is ours, as in the request.
+    """
 
     pod: Raw
     container: list[RetrievedContainer] | None = None
     job_config: ScriptBuildConfig = msgspec.field(name="jobConfig", default=ScriptBuildConfig())
     job_script: str | UnsetType = msgspec.field(name="jobScript", default=UNSET)
     interlink: Origin | UnsetType = UNSET
+    pull_secrets: list[Raw] | UnsetType = msgspec.field(name="imagePullSecrets", default=UNSET)
 
 
 class CreateAnswer(_Wire, frozen=True):

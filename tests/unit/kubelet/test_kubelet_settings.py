@@ -26,7 +26,7 @@ Resources:
   Accelerators:
     - {ResourceType: nvidia.com/gpu, Model: a100, Available: 2}
     - {ResourceType: xilinx.com/fpga, Available: "1"}
-NodeLabels: ["a=b", "c=d=e", "f="]
+NodeLabels: ["a=b", "c.d/e=f", "f="]
 NodeTaints:
   - {Key: k, Value: v, Effect: NoExecute}
   - {Key: l}
@@ -68,7 +68,7 @@ FOUND: list[tuple[str, Any]] = [
             "xilinx.com/fpga": "1",
         },
     ),
-    ("labels", {"nvidia-gpu-type": "a100", "a": "b", "c": "d=e", "f": ""}),
+    ("labels", {"nvidia-gpu-type": "a100", "a": "b", "c.d/e": "f", "f": ""}),
     ("taints", [Taint("k", "NoExecute", "v"), Taint("l", "NoSchedule"), Taint("m", "NoSchedule")]),
     ("drain_s", 30.0),
     ("certificate", (Path("/c"), Path("/k"))),
@@ -124,6 +124,13 @@ WRONG = [
     (BARE + "KubeletCertFile: /c", "vk.yaml: KubeletCertFile and KubeletKeyFile"),
     (BARE + "KubeletKeyFile: /k", "vk.yaml: KubeletCertFile and KubeletKeyFile"),
     (BARE + "NodeLabels: [a]", "vk.yaml: NodeLabels: 'a' must be key=value"),
+    (BARE + "NodeLabels: ['a b=c']", "vk.yaml: NodeLabels: 'a b=c' is no key and value"),
+    (BARE + "NodeLabels: [a=b c]", "vk.yaml: NodeLabels: 'a=b c' is no key and value"),
+    (BARE + "NodeTaints: [{Key: a b}]", "vk.yaml: NodeTaints: 'a b'"),
+    (
+        BARE + "Resources: {Accelerators: [{ResourceType: gpu, Available: 1}]}",
+        "vk.yaml: Resources.Accelerators[0].ResourceType: 'gpu'",
+    ),
     (BARE + "NodeTaints: [{Value: v}]", "vk.yaml: NodeTaints"),
     (BARE + "Resources: {Accelerators: [{Available: 1}]}", "vk.yaml: Resources.Accelerators"),
     (BARE + "Resources: {CPU: many}", "vk.yaml: Resources.CPU: 'many' is no quantity"),

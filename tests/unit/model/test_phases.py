@@ -512,3 +512,22 @@ def test_an_ephemeral_container_fails_at_once() -> None:
     assert (entry.terminated.exit_code, entry.terminated.reason) == (128, "ContainerCannotRun")
     assert status_.phase == "Running"
     assert computed(after(asking, job), job, 60) == status_
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "10.9.9", "10.9.9.9/24"])
+def test_an_address_that_is_none_is_not_told(text: str) -> None:
+    """Kubernetes would refuse the whole status."""
+    asking = pod(metadata={"annotations": {"interlink.eu/pod-ip": text}})
+
+    assert computed(asking, view(running())).pod_ip == PLACE.pod_ip
+
+
+def test_numbers_are_as_wide_as_kubernetes_has_them() -> None:
+    """A plugin may send any."""
+    entry = ended(exit_code=2**40, restartCount=2**40)
+    entry["state"]["terminated"]["signal"] = 2**40
+
+    [found] = computed(pod(), view(entry)).container_statuses or []
+
+    assert found.terminated is not None
+    assert (found.terminated.exit_code, found.terminated.signal, found.restart_count) == (2**31 - 1,) * 3

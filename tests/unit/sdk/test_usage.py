@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from aiohttp import web
 
-from interlink.kubelet.remote import Remote
+from interlink.kubelet.dialects.own import Remote
 from interlink.model.ids import Owner, PodUID
 from interlink.sdk import serving
 from interlink.sdk.addresses import Address

@@ -85,3 +85,13 @@ def test_an_object_that_is_none_is_refused(item: bytes) -> None:
     """The request is invalid then."""
     with pytest.raises(InvalidMessage):
         matching.retrieved(PodCreateRequest(pod=Raw(b"{}"), configmaps=[Raw(item)]), pod(), ORIGIN)
+
+
+def test_secrets_for_registries_are_passed_on() -> None:
+    """To the plugin alone, and to no container; a request without them has no such member, as existing ones."""
+    request = PodCreateRequest(pod=Raw(b"{}"), pull_secrets=[SECRET])
+    found = matching.retrieved(request, pod(containers=[mounting("c", "secret")], volumes=VOLUMES), ORIGIN)
+
+    assert (found.pull_secrets, (found.container or [])[0].secrets) == ([SECRET], None)
+    plain = matching.retrieved(PodCreateRequest(pod=Raw(b"{}")), pod(), ORIGIN)
+    assert b"imagePullSecrets" not in msgspec.json.encode(plain)

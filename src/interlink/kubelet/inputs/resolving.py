@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from interlink.kubelet.errors import MissingInput
 from interlink.kubelet.inputs import environment, projections
@@ -29,7 +29,15 @@ async def resolve(seen: Seen, source: Source, surroundings: Surroundings) -> Pod
             if _is_projected(volume)
         ],
         jobscript_url=surroundings.job_script_builder_url,
+        pull_secrets=await _pull_secrets(pod, objects) or UNSET,
     )
+
+
+async def _pull_secrets(pod: Pod, objects: Objects) -> list[Raw]:
+    """One that is missing is no hindrance, as with a kubelet: the image may be public, or there already."""
+    names = dict.fromkeys(reference.name for reference in pod.spec.image_pull_secrets or [])
+    found = [await objects.secret(name) for name in names if name]
+    return [Raw(data) for data in found if data is not None]
 
 
 async def _objects(volumes: list[Volume], objects: Objects, *, kind: str) -> list[Raw]:

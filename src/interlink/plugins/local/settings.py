@@ -9,6 +9,8 @@ from interlink.model import configuration
 from interlink.model.errors import ConfigurationError
 from interlink.sdk import listening
 from interlink.sdk.listening import Listening
+from interlink.sdk.runtimes import settings as runtime_settings
+from interlink.sdk.runtimes.settings import RuntimeSettings
 from interlink.sdk.tls import TLSFile
 
 
@@ -22,6 +24,14 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     TokenFile: a file with the bearer token that callers must show; it is read anew for each request.
     DataRootFolder: where the job directories are; ~/.interlink/jobs when not set. It must outlive the plugin.
     MaxPods: how many pods the node says it takes.
+    ContainerRuntime: none (programs of this host), apptainer, singularity, charliecloud, podman or enroot.
+    RuntimePath: the runtime's program; found by its name when not set.
+    RuntimeOptions: options of every container; apptainer has --containall when not set, podman --cgroups=disabled.
+    ImagePrefix: put before images that name neither a scheme nor an absolute path.
+    Images: what images are here: a path or an address with its scheme, by name or by a pattern with one *.
+    ImageFolder: where pulled images are kept, in a folder for each user.
+    ImageMaxAge: after how many seconds an image is pulled again where the pod says imagePullPolicy Always.
+    PassEnvironment: variables of the plugin that containers get; those that name GPUs they get anyway.
     KeepDeletedJobs: how many seconds the directory of a deleted job is kept after its end.
     VerboseLogging: log at level debug.
     ErrorsOnlyLogging: log errors only; VerboseLogging wins.
@@ -35,6 +45,14 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     token_file: str = ""
     data_root_folder: str = ""
     max_pods: int = 1000
+    container_runtime: str = "none"
+    runtime_path: str = ""
+    runtime_options: str | list[str] = ""
+    image_prefix: str = ""
+    images: dict[str, str] = {}
+    image_folder: str = "~/.interlink/images"
+    image_max_age: float = 3600.0
+    pass_environment: list[str] = []
     keep_deleted_jobs: float = 3600.0
     verbose_logging: bool = False
     errors_only_logging: bool = False
@@ -44,6 +62,7 @@ class LocalSettings(msgspec.Struct, frozen=True):
     listening: Listening
     root: Path
     max_pods: int
+    runtime: RuntimeSettings
     keep_deleted_jobs_s: float
     log_level: str
     unknown_keys: list[str]
@@ -70,7 +89,24 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> LocalSett
         ),
         root=Path(file.data_root_folder or "~/.interlink/jobs").expanduser().absolute(),
         max_pods=file.max_pods,
+        runtime=_runtime(file, source),
         keep_deleted_jobs_s=file.keep_deleted_jobs,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
+
+
+def _runtime(file: LocalFile, source: str) -> RuntimeSettings:
+    try:
+        return runtime_settings.read(
+            kind=file.container_runtime,
+            program=file.runtime_path,
+            options=file.runtime_options,
+            passed=file.pass_environment,
+            prefix=file.image_prefix,
+            table=file.images,
+            folder=file.image_folder,
+            max_age_s=file.image_max_age,
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"{source}: {error}") from error

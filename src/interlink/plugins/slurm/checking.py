@@ -133,7 +133,7 @@ async def _nodes(slurm: Slurm, settings: SlurmSettings) -> str:
 async def _runtime(settings: SlurmSettings) -> str:
     if settings.runtime.kind == "none":
         return "none: programs of the nodes"
-    program = settings.runtime.enroot if settings.runtime.kind == "enroot" else settings.runtime.singularity
+    program = settings.runtime.program_name
     if shutil.which(program) is None:
         detail = f"{program} is not on this machine"
         raise Problem(detail, "no matter if the nodes have it", is_warning=True)

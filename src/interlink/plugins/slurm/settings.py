@@ -13,6 +13,8 @@ from interlink.plugins.slurm.flags import Option
 from interlink.sdk import listening
 from interlink.sdk.errors import Rejected
 from interlink.sdk.listening import Listening
+from interlink.sdk.runtimes import settings as runtime_settings
+from interlink.sdk.runtimes.settings import RuntimeSettings
 from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import Taint
 
@@ -61,13 +63,19 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     BashPath: the shell that runs job scripts.
     PythonPath: Python 3.6 or newer on the nodes.
     CommandPrefix: shell lines that every job runs first, as the job's user.
-    ContainerRuntime: how containers are started: singularity, enroot, or none (programs of the nodes).
+    ContainerRuntime: singularity, apptainer, charliecloud, podman, enroot, or none (programs of the nodes).
+    RuntimePath: the runtime's program on the nodes; found by its name when not set.
+    RuntimeOptions: options of every container; apptainer has --containall when not set, podman --cgroups=disabled.
     ImagePrefix: put before images that name neither a scheme nor an absolute path.
-    SingularityPath: the singularity or apptainer program on the nodes.
-    SingularityDefaultOptions: options of every container.
+    Images: what images are here: a path or an address with its scheme, by name or by a pattern with one *.
+    ImageFolder: where pulled images are kept, in a folder for each user; ~ is the home of the job's user.
+    ImageMaxAge: after how many seconds an image is pulled again where the pod says imagePullPolicy Always.
+    PassEnvironment: variables of the job that containers get; those that name the job's GPUs they get anyway.
+    SingularityPath: as RuntimePath, for singularity and apptainer.
+    SingularityDefaultOptions: as RuntimeOptions, for singularity and apptainer.
     SingularityPrefix: accepted and not used, as in the existing plugin.
-    EnrootPath: the enroot program on the nodes.
-    EnrootDefaultOptions: options of every container.
+    EnrootPath: as RuntimePath, for enroot.
+    EnrootDefaultOptions: as RuntimeOptions, for enroot.
     EnrootPrefix: accepted and not used, as in the existing plugin.
     ExportPodData: accepted; volumes are always there.
     EnableProbes: accepted; probes are the runner's.
@@ -140,11 +148,17 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     python_path: str = "/usr/bin/python3"
     command_prefix: str = ""
     container_runtime: str = "singularity"
+    runtime_path: str = ""
+    runtime_options: Words = ""
     image_prefix: str = ""
-    singularity_path: str = "singularity"
+    images: dict[str, str] = {}
+    image_folder: str = "~/.interlink/images"
+    image_max_age: float = 3600.0
+    pass_environment: list[str] = []
+    singularity_path: str = ""
     singularity_default_options: Words = ""
     singularity_prefix: str = ""
-    enroot_path: str = "enroot"
+    enroot_path: str = ""
     enroot_default_options: Words = ""
     enroot_prefix: str = ""
     export_pod_data: bool = True
@@ -215,15 +229,6 @@ class Script(msgspec.Struct, frozen=True):
     tsocks_login_node: str = ""
 
 
-class RuntimeSettings(msgspec.Struct, frozen=True):
-    kind: str
-    image_prefix: str
-    singularity: str
-    singularity_options: list[str]
-    enroot: str
-    enroot_options: list[str]
-
-
 class SlurmSettings(msgspec.Struct, frozen=True):
     listening: Listening
     root: Path
@@ -245,7 +250,6 @@ class SlurmSettings(msgspec.Struct, frozen=True):
     unknown_keys: list[str]
 
 
-RUNTIMES = ("singularity", "apptainer", "enroot", "none")
 _GPUS = [GPUKeys(resource="nvidia.com/gpu"), GPUKeys(resource="amd.com/gpu")]
 
 
@@ -267,8 +271,6 @@ def _load(
 ) -> SlurmSettings:
     if not file.data_root_folder:
         raise _Wrong("DataRootFolder: missing; set it to a folder on the file system that plugin and nodes share")
-    if file.container_runtime not in RUNTIMES:
-        raise _Wrong(f"ContainerRuntime: {file.container_runtime!r} is unknown; use one of {', '.join(RUNTIMES)}")
     if file.max_pods < 1:
         raise _Wrong("MaxPods: must be at least 1")
     for key, value in (
@@ -293,14 +295,7 @@ def _load(
         uses_accounting=file.use_accounting,
         policy=_policy(file, is_root=is_root),
         script=_script(file, environment),
-        runtime=RuntimeSettings(
-            kind=file.container_runtime,
-            image_prefix=file.image_prefix,
-            singularity=environment.get("SINGULARITYPATH") or file.singularity_path,
-            singularity_options=_words(file.singularity_default_options),
-            enroot=file.enroot_path,
-            enroot_options=_words(file.enroot_default_options),
-        ),
+        runtime=_runtime(file, environment),
         memory_is_fatal=not file.ignore_out_of_memory,
         partitions=file.partitions,
         max_pods=file.max_pods,
@@ -393,8 +388,28 @@ def _memory(text: str, key: str) -> int:
         raise _Wrong(f"{key}: {error}") from error
 
 
-def _words(value: Words) -> list[str]:
-    return value.split() if isinstance(value, str) else value
+def _runtime(file: SlurmFile, environment: Mapping[str, str]) -> RuntimeSettings:
+    """The keys of the existing plugin say the same for one runtime each."""
+    kind = file.container_runtime
+    program, options = file.runtime_path, file.runtime_options
+    if kind in ("singularity", "apptainer"):
+        program = environment.get("SINGULARITYPATH") or file.singularity_path or program
+        options = file.singularity_default_options or options
+    elif kind == "enroot":
+        program, options = file.enroot_path or program, file.enroot_default_options or options
+    try:
+        return runtime_settings.read(
+            kind=kind,
+            program=program,
+            options=options,
+            passed=file.pass_environment,
+            prefix=file.image_prefix,
+            table=file.images,
+            folder=file.image_folder,
+            max_age_s=file.image_max_age,
+        )
+    except ValueError as error:
+        raise _Wrong(str(error)) from error
 
 
 def _script(file: SlurmFile, environment: Mapping[str, str]) -> Script:

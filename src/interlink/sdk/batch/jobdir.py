@@ -107,6 +107,16 @@ class JobDirectory:
     def env(self) -> Path:
         return self.path / "env"
 
+    @property
+    def node_memory(self) -> Path:
+        """Of the machine where the job runs, as long as it runs: in memory."""
+        return Path("/dev/shm") / f"interlink-{self.pod_uid}"  # noqa: S108 -- the runner makes it, 0700, and nobody else
+
+    @property
+    def node_tmp(self) -> Path:
+        """Of the machine where the job runs, as long as it runs."""
+        return Path("/tmp") / f"interlink-{self.pod_uid}"  # noqa: S108 -- as above
+
     def log(self, container: str, restart: int) -> Path:
         return self.path / "logs" / container / f"{restart}.log"
 
@@ -146,6 +156,7 @@ class JobDirectory:
         """From here on nothing starts; a running job gets TERM and, `grace_s` seconds later, KILL."""
         files.make_directory(self.path)
         files.write_durably(self.path / "cancelled", msgspec.json.encode({"grace_s": grace_s}))
+        (self.path / "cancelled").chmod(0o644)  # The runner may be another user; nobody else enters the directory.
 
     def is_cancelled(self) -> bool:
         return (self.path / "cancelled").exists()

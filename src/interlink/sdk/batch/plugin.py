@@ -94,6 +94,8 @@ class BatchPlugin:
 
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
         job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
+        if job.notes:
+            log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))
         with step("plugin.intent"):
             await asyncio.to_thread(_intend, request, pod, tag, directory)

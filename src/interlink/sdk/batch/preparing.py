@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,15 +13,17 @@ from msgspec import Raw
 from interlink.aio import files
 from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
-from interlink.sdk.batch import volumes
+from interlink.sdk.batch import actions, registries, volumes
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.runtime import Launch, Mount, Runtime
+from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
 from interlink.sdk.errors import Rejected
 from interlink.wire.messages import Refresh, RetrievedContainer, RetrievedPodData
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TERMINATION_LOG = "/dev/termination-log"
+_HARMLESS = {"allowPrivilegeEscalation": False, "privileged": False}
+"""Of a security context: what is so anyway."""
 
 
 class JobPlan(msgspec.Struct, frozen=True):
@@ -30,6 +32,8 @@ class JobPlan(msgspec.Struct, frozen=True):
     spec: bytes
     files: list[File]
     directories: list[Path]
+    notes: list[str] = []
+    """What the pod asks for and does not get."""
 
 
 def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirectory, runtime: Runtime) -> JobPlan:
@@ -37,19 +41,30 @@ def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirecto
     _check_names("container", [c.name for c in (*(pod.spec.init_containers or []), *(pod.spec.containers or []))])
     _check_names("volume", [v.name for v in pod.spec.volumes or []])
     mounted = _mounted_volumes(request, pod, directory)
-    init = [_Prepared.of(c, mounted, pod, directory, runtime) for c in pod.spec.init_containers or []]
-    main = [_Prepared.of(c, mounted, pod, directory, runtime) for c in pod.spec.containers or []]
+    logins = registries.logins(request.pull_secrets or [])
+    init = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.init_containers or []]
+    main = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.containers or []]
     if not main:
         raise Rejected("the pod has no containers")
+    directories = [
+        *(path for volume in mounted.values() for path in volume.directories),
+        *(path for container in (*init, *main) for path in container.directories),
+    ]
+    on_node = {
+        str(top): [str(path.relative_to(top)) for path in directories if top in path.parents]
+        for top in (directory.node_memory, directory.node_tmp)
+    }
+    on_node = {top: names for top, names in on_node.items() if names}
     return JobPlan(
-        spec=msgspec.json.format(msgspec.json.encode(_spec(pod, tag, init, main))),
+        spec=msgspec.json.format(msgspec.json.encode(_spec(pod, tag, init, main) | {"node_directories": on_node})),
         files=[
             *(file for volume in mounted.values() for file in volume.files),
             *(file for container in (*init, *main) for file in container.files),
         ],
-        directories=[
-            *(path for volume in mounted.values() for path in volume.directories),
-            *(path for container in (*init, *main) for path in container.directories),
+        directories=[path for path in directories if directory.path in path.parents],
+        notes=[
+            *(volume.note for volume in mounted.values() if volume.note),
+            *(note for container in (*init, *main) for note in container.entry["notes"]),
         ],
     )
 
@@ -126,7 +141,12 @@ class _Prepared(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(
-        container: Container, mounted: dict[str, MountedVolume], pod: Pod, directory: JobDirectory, runtime: Runtime
+        container: Container,
+        mounted: dict[str, MountedVolume],
+        pod: Pod,
+        directory: JobDirectory,
+        runtime: Runtime,
+        logins: Sequence[Login],
     ) -> "_Prepared":
         mounts = [_mount(container, mount, mounted) for mount in container.volume_mounts or []]
         scratch = [volume.source for volume in mounted.values() if not volume.files and volume.directories]
@@ -135,31 +155,50 @@ class _Prepared(msgspec.Struct, frozen=True):
         target = container.termination_message_path or _TERMINATION_LOG
         if mounts or target != _TERMINATION_LOG:
             mounts.append(Mount(source=message, target=target))
-        launch = runtime.launch(container, mounts, pod_name=pod.metadata.name, directory=directory)
-        env_file = directory.env / f"{container.name}.json"
-        environment = msgspec.json.encode(launch.environment)
+        launch = runtime.launch(container, mounts, pod=pod, directory=directory, logins=logins)
+        files = {directory.env / f"{container.name}.json": msgspec.json.encode(launch.environment)}
+        if launch.pull is not None:
+            files[directory.env / f"{container.name}.pull.json"] = msgspec.json.encode(launch.pull.environment)
         return _Prepared(
-            entry=_entry(container, launch, env_file.relative_to(directory.path), message),
+            entry=_entry(container, launch, message),
             files=[
-                File(path=env_file, content=environment, mode=0o600),
+                *(File(path=path, content=content, mode=0o600) for path, content in files.items()),
                 File(path=message, content=b"", mode=0o600),
                 *(File(path=path, content=content, mode=0o600) for path, content in launch.files.items()),
             ],
-            directories=directories,
+            directories=[*directories, *launch.scratch],
         )
 
 
-def _entry(container: Container, launch: Launch, env_file: Path, message: Path) -> dict[str, Any]:
+def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any]:
     return {
         "name": container.name,
         "image": container.image,
         "argv": launch.argv,
-        "env_file": str(env_file),
+        "env_file": f"env/{container.name}.json",
         "cwd": launch.working_directory or "/",
         "sidecar": container.is_sidecar,
         "termination_message_path": str(message),
         "termination_message_policy": container.termination_message_policy or "File",
-    }
+        "inside": launch.inside,
+        "program_at": launch.program_at,
+        "image_at": launch.image_at,
+        "passed": launch.passed,
+        "notes": [*launch.notes, *_not_honoured(container)],
+        "pull": _pull(container, launch.pull) if launch.pull else None,
+    } | actions.of(container)
+
+
+def _pull(container: Container, pull: Pull) -> dict[str, Any]:
+    found = msgspec.structs.asdict(pull) | {"env_file": f"env/{container.name}.pull.json"}
+    del found["environment"]
+    return found
+
+
+def _not_honoured(container: Container) -> list[str]:
+    """Programs run as the job's user, with that user's rights, whatever the container says."""
+    asked = [key for key, value in (container.security_context or {}).items() if _HARMLESS.get(key) is not value]
+    return [f"securityContext: {', '.join(sorted(asked))}: programs run as the user of the job"] if asked else []
 
 
 def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedVolume]) -> Mount:

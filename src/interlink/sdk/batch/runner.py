@@ -9,10 +9,11 @@ what running programs use, which may be lost. It promises that
 - ``state.json`` is always complete and durable: it is replaced, never edited, and says "ended" only after every
   process is gone and the secrets are removed;
 - a program gets its arguments and environment byte for byte and nothing of the runner's own;
-- no program outlives the runner, not even one that made itself a daemon and not even when the runner is killed.
+- no program outlives the runner, not even one that made itself a daemon and not even when the runner is killed;
+- an image that has to be pulled is pulled once for all jobs of a user that share a file system, and appears whole.
 
-It leaves to others how a container is started (``argv`` is final), where images and volumes come from, and what a pod's
-status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
+It leaves to others how a container is started (of ``argv`` only the words change that the machine alone knows: where
+the runtime's program and the pulled image are), what volumes hold, and what a pod's status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
 nothing about; run it with ``python3 -I`` so that a payload's PYTHON* variables cannot reach it.
 
     runner.py run JOBDIR                       run the job that JOBDIR/spec.json describes
@@ -40,6 +41,7 @@ BACKOFF_BASE_S, BACKOFF_CAP_S, BACKOFF_RESET_S = 10, 300, 600
 MIN_GRACE_S = 2  # what a program keeps after its preStop hook has used up the grace period
 DRAIN_S = 1.0  # how long a stranger may hold a dead program's pipe open
 FINAL_SAVE_S = 60  # how long the last state is tried again, for example while the disk is full
+PULL_ATTEMPTS, LOCK_LOOK_S = 3, 0.2  # of an image, and how often a pull of another job is looked at
 LOG_LINE_BYTES = 16 * 1024
 READ_BYTES = 64 * 1024
 MESSAGE_BYTES, MESSAGES_BYTES = 4096, 12 * 1024  # termination message: of one container, of the pod
@@ -146,6 +148,49 @@ def remove_tree(top):
             os.rmdir(path) if is_directory else os.unlink(path)
     if os.path.isdir(top):
         os.rmdir(top)
+
+
+def job_variable(name):
+    """A variable of the job's own environment; batch systems may leave out the user's own."""
+    value = os.environb.get(to_bytes(name))
+    if value is None and name in ("HOME", "USER", "LOGNAME"):
+        import pwd
+
+        try:
+            user = pwd.getpwuid(os.geteuid())
+        except KeyError:
+            return None
+        value = os.fsencode(user.pw_dir if name == "HOME" else user.pw_name)
+    return value
+
+
+def find_program(word):
+    """A program by its path, or by its name on the job's own search path."""
+    import shutil
+
+    path = shutil.which(word, path=os.fsdecode(job_variable("PATH") or os.fsencode(os.defpath)))
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, "not found on this machine", word)
+    return path
+
+
+def make_node_directories(tops):
+    """Directories of this machine that are this job's alone: by the top of each, what lies in it."""
+    remove_node_directories(tops)
+    for top, names in tops.items():
+        os.mkdir(top, 0o700)  # Fails where somebody else has it.
+        for name in names:
+            path = os.path.join(top, name)
+            os.makedirs(path, exist_ok=True)
+            os.chmod(path, 0o1777)
+
+
+def remove_node_directories(tops):
+    for top in tops:
+        try:
+            remove_tree(top)
+        except OSError as error:
+            note("not removed: %s" % explain(error))
 
 
 def in_thread(name, target, *args):
@@ -564,6 +609,153 @@ class Payload:
         self.ended.wait()
 
 
+# Images
+
+
+class PullFailed(Exception):
+    """There is no image; the text is the registry's."""
+
+    def __init__(self, reason, message):
+        super().__init__(message)
+        self.reason = reason
+
+
+class Images:
+    """Images of registries in a folder that jobs share. An image is there as a whole or not at all, and is pulled by
+    one job at a time: the others wait for it."""
+
+    def __init__(self, pod):
+        self._pod = pod
+        self._lock = threading.Lock()  # a file's lock does not hold between threads
+
+    def get(self, pull):
+        """The image's path; None if the pod closes meanwhile. Raises PullFailed."""
+        try:
+            return self._get(pull, self._path(pull))
+        except OSError as error:
+            raise PullFailed("ErrImagePull", "no place for the image: %s" % explain(error)) from error
+
+    def _path(self, pull):
+        folder = to_path(pull["folder"])
+        if folder.startswith("~"):
+            folder = os.path.join(os.fsdecode(job_variable("HOME") or b"/"), folder[1:].lstrip("/"))
+        folder = os.path.join(folder, str(os.geteuid()))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.lstat(folder).st_uid != os.geteuid():
+            raise PullFailed("ErrImagePull", "the folder %s of images belongs to somebody else" % folder)
+        return os.path.join(folder, pull["key"])
+
+    def _get(self, pull, path):
+        if is_fresh(path, pull):
+            return path
+        if pull["policy"] == "Never":
+            raise PullFailed("ErrImageNeverPull", "the image is not in %s, and may not be pulled" % path)
+        with self._lock:
+            fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                is_ours = self._await_lock(fd)
+                return path if is_ours and (is_fresh(path, pull) or self._pull(pull, path)) else None
+            finally:
+                os.close(fd)
+
+    def _await_lock(self, fd):
+        """False if the pod closes. A file system without locks costs a second pull, not a broken image."""
+        while True:
+            try:
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                    return True
+            else:
+                return True
+            if self._pod.closing.wait(LOCK_LOOK_S):
+                return False
+
+    def _pull(self, pull, path):
+        """True once the image is there; False if the pod closes."""
+        remove_half_pulls(path)
+        part = "%s.%s-%d.part" % (path, os.uname().nodename, os.getpid())
+        try:
+            if not self._run(pull, part):
+                return False
+            os.utime(part)
+            os.replace(part, path)
+            fsync_directory(os.path.dirname(path))
+            return True
+        finally:
+            remove_half_pulls(path)
+
+    def _run(self, pull, part):
+        import tempfile
+
+        argv = [part if word == "{target}" else word for word in pull["argv"]]
+        pairs = read_json(self._pod.path(pull["env_file"]))
+        with tempfile.TemporaryFile() as output:
+            failpoint("runner.pull.before")
+            try:
+                argv = [to_bytes(word) for word in [find_program(argv[0])] + argv[1:]]
+                env = environment(pull.get("passed") or {}, pairs)
+                popen = self._pod.children.start(argv, env, "/", output, output)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise PullFailed("ErrImagePull", "cannot pull: %s" % explain(error)) from error
+            failpoint("runner.pull.after")
+            is_wanted = self._await_end(popen)
+            if is_wanted and popen.returncode:
+                raise PullFailed("ErrImagePull", last_words(output) or "the pull ended with %d" % popen.returncode)
+        return is_wanted
+
+    def _await_end(self, popen):
+        try:
+            while popen.poll() is None:
+                if self._pod.closing.wait(0.05):
+                    return False
+            return True
+        finally:
+            send(os.killpg, popen.pid, signal.SIGKILL)
+            popen.wait()
+            self._pod.children.collected(popen.pid)
+
+
+def is_fresh(path, pull):
+    """Whether an image is there and not too old for the pod's policy."""
+    try:
+        age_s = time.time() - os.stat(path).st_mtime
+    except FileNotFoundError:
+        return False
+    return pull["policy"] != "Always" or age_s < pull["max_age_s"]
+
+
+def remove_half_pulls(path):
+    """What killed pulls of this image have left; the caller has its lock."""
+    folder, name = os.path.split(path)
+    for entry in os.listdir(folder):
+        if entry.startswith(name + ".") and ".part" in entry[len(name) :]:
+            part = os.path.join(folder, entry)
+            remove_path(part)
+
+
+def remove_path(path):
+    with contextlib.suppress(FileNotFoundError):
+        remove_tree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+def last_words(file):
+    """The end of what a program printed, in one line and without colours."""
+    import re
+
+    file.seek(max(file.seek(0, os.SEEK_END) - MESSAGE_BYTES, 0))
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", file.read().decode("utf-8", "replace"))
+    return " ".join(text.split())[-1000:]
+
+
+def environment(passed, pairs):
+    """What a program gets: of the job's own variables those that are passed on, under their new names, then its own."""
+    found = {to_bytes(name): job_variable(ours) for ours, name in passed.items()}
+    found = {name: value for name, value in found.items() if value is not None}
+    found.update((to_bytes(name), to_bytes(value)) for name, value in pairs)
+    return found
+
+
 # Actions of hooks and probes
 
 
@@ -599,12 +791,15 @@ class ActionFailed(Exception):
 
 
 class Actor:
-    """Performs the actions of one container, with that container's environment and directory."""
+    """Performs the actions of one container, with that container's environment and directory.
+
+    inside: the words that run a command in the container.
+    """
 
     KINDS = ("exec", "http", "tcp", "sleep")
 
-    def __init__(self, children, env, cwd):
-        self._children, self._env, self._cwd = children, env, cwd
+    def __init__(self, children, inside, env, cwd):
+        self._children, self._inside, self._env, self._cwd = children, inside, env, cwd
 
     def perform(self, action, payload, timeout_s, is_probe):
         """Raises ActionFailed. An action ends with its payload, as it would inside a real container."""
@@ -627,7 +822,8 @@ class Actor:
     def _exec(self, argv, payload, timeout_s):
         give_up_at = time.monotonic() + timeout_s if timeout_s else float("inf")
         null = subprocess.DEVNULL
-        popen = self._children.start([to_bytes(word) for word in argv], self._env, self._cwd, null, null)
+        argv = self._inside + [to_bytes(word) for word in argv]
+        popen = self._children.start(argv, self._env, self._cwd, null, null)
         try:
             while popen.poll() is None:
                 if payload.ended.wait(0.02):
@@ -658,7 +854,7 @@ class Container:
         self._lock = threading.Lock()
         self._cwd = to_path(spec.get("cwd"))
         self._message_path = to_path(spec.get("termination_message_path"))
-        self._thread = self._payload = self._actor = None
+        self._thread = self._payload = self._actor = self._image = None
         self._cpu_seconds = 0.0
         self.status = {
             "name": self.name,
@@ -754,7 +950,10 @@ class Container:
     def _run_once(self):
         """One run from start to end; False if the pod is closing and nothing was started."""
         try:
-            payload = self._start()
+            payload = self._start() if self._has_image() else None
+        except PullFailed as error:
+            self._record_failed_start(str(error), reason=error.reason)
+            return True
         except (OSError, ValueError, RuntimeError, subprocess.SubprocessError) as error:
             self._record_failed_start("cannot start: %s" % explain(error))
             return True
@@ -765,15 +964,51 @@ class Container:
         self._record_end(payload)
         return True
 
+    def _has_image(self):
+        """Pull what has to be pulled, more than once if need be; False if the pod closes. Raises PullFailed."""
+        pull = self._spec.get("pull")
+        delay_s = self._pod.backoff_base_s
+        for left in reversed(range(PULL_ATTEMPTS)):
+            if not pull or self._image:
+                return True
+            self._wait_as("ContainerCreating", "the image %s is being pulled" % self.status["image"])
+            try:
+                self._image = self._pod.images.get(pull)
+                return self._image is not None
+            except PullFailed as error:
+                note("container %s: image %s: %s" % (self.name, self.status["image"], error))
+                if not left or error.reason != "ErrImagePull":
+                    raise
+                self._wait_as(error.reason, str(error))
+            if self._pod.closing.wait(delay_s):
+                return False
+            delay_s *= 2
+
+    def _wait_as(self, reason, message):
+        with self._pod.lock:
+            if not self._pod.closing.is_set():
+                self.set_waiting(reason, message)
+                self._pod.save()
+
     def _start(self):
         with self._lock:
             if self._pod.closing.is_set():
                 return None
             self._clear_message()
-            env = {to_bytes(name): to_bytes(value) for name, value in self._read_env()}
-            self._actor = Actor(self._pod.children, env, self._cwd)
-            self._payload = self._launch([to_bytes(word) for word in self._spec["argv"]], env)
+            env = environment(self._spec.get("passed") or {}, self._read_env())
+            inside = self._words(self._spec.get("inside") or [])
+            self._actor = Actor(self._pod.children, inside, env, self._cwd)
+            self._payload = self._launch(self._words(self._spec["argv"]), env)
             return self._payload
+
+    def _words(self, words):
+        """Command words with what only this machine knows: where the runtime's program and the image are."""
+        words, program_at = list(words), self._spec.get("program_at")
+        if words and program_at is not None:
+            words[program_at] = find_program(words[program_at])
+        if words and self._image:
+            words[self._spec["image_at"]] = os.fsencode(self._image).decode("utf-8", "surrogateescape")
+        return [to_bytes(word) for word in words]
 
     def _read_env(self):
         path = self._spec.get("env_file")
@@ -908,6 +1143,9 @@ class Container:
         terminated.update(startedAt=payload.started_at, finishedAt=timestamp())
         self._record_terminated(terminated, usage=self._add_usage(payload.usage))
 
+    def fail(self, message):
+        self._record_failed_start(message)
+
     def _record_failed_start(self, message, reason="StartError"):
         at = timestamp()
         terminated = {"exitCode": START_FAILED, "reason": reason, "message": message, "startedAt": at, "finishedAt": at}
@@ -974,6 +1212,7 @@ class Pod:
         self.lock = threading.RLock()  # guards every status and the state file
         self.closing = threading.Event()  # no program is started any more
         self.children = Children()
+        self.images = Images(self)
         self._directory = directory
         self._read(spec)
         self._began = time.monotonic()
@@ -1009,7 +1248,11 @@ class Pod:
         self.log_max_bytes = spec.get("log_max_bytes")
         self.log_max_files = spec.get("log_max_files") or 5
         self.message_bytes = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(containers), 1))
+        self._node_directories = spec.get("node_directories") or {}
         self._unsupported = next(filter(None, map(unsupported, containers)), None)
+        for container in containers:
+            for text in container.get("notes") or []:
+                note("container %s: %s" % (container.get("name"), text))
 
     def path(self, *parts):
         return os.path.join(self._directory, *parts)
@@ -1043,6 +1286,10 @@ class Pod:
         if self._cancel_grace_s() is not None:
             self._close("Cancelled", "the job was cancelled before it started")
             return self._finish()
+        try:
+            make_node_directories(self._node_directories)
+        except OSError as error:
+            return self._fail("a directory of this machine cannot be made: %s" % explain(error))
         with self.lock:
             self.save()
         in_thread("containers", self._run_containers, wakeups)
@@ -1060,6 +1307,13 @@ class Pod:
         note(reason)
         self._finish()
         return START_FAILED
+
+    def _fail(self, reason):
+        """End before anything has started, with the reason at every container."""
+        note(reason)
+        for container in self.all:
+            container.fail(reason)
+        return self._finish()
 
     def _cancel_grace_s(self):
         """The grace period that JOBDIR/cancelled grants; None if there is no such file."""
@@ -1202,6 +1456,7 @@ class Pod:
                 remove_tree(self.path(secret))
             except OSError as error:
                 note("secrets not removed: %s" % explain(error))
+        remove_node_directories(self._node_directories)
         with self.lock:
             self._head.update(phase="ended", finished_at=timestamp())
             self._save_at_last()
@@ -1304,12 +1559,12 @@ def run(directory):
     guard_pid = os.getpid()
     pid = os.fork()
     if pid:
-        return watch_over(pid)
+        return watch_over(pid, directory)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     return run_job(directory) if os.getppid() == guard_pid else CANCELLED_EXIT
 
 
-def watch_over(pid):
+def watch_over(pid, directory):
     """Pass signals on to the runner, and kill whatever it leaves behind."""
     children = Children()
     for number in HANDLED:
@@ -1320,7 +1575,18 @@ def watch_over(pid):
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)  # from here on the id may belong to somebody else
     _, status = os.waitpid(pid, 0)
     children.kill_all()
-    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    if not os.WIFSIGNALED(status):
+        return os.WEXITSTATUS(status)
+    clean_up_after_kill(directory)
+    return 128 + os.WTERMSIG(status)
+
+
+def clean_up_after_kill(directory):
+    """Remove what a killed runner has left on this machine, unless another one lives there."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        spec = read_json(os.path.join(directory, "spec.json"))
+        if spec.get("node_directories") and take_lock(os.path.join(directory, "runner.lock")):
+            remove_node_directories(spec["node_directories"])
 
 
 def run_job(directory):
@@ -1388,9 +1654,9 @@ class Kernel:
         self._check(LIBC.syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)), new)
 
 
-def read_mounts(items):
-    """The mounts with real targets, outer ones before those inside them."""
-    mounts = [Mount(to_path(i["source"]), to_path(i["target"]), bool(i.get("read_only"))) for i in items]
+def read_mounts(items, root=None):
+    """The mounts with real targets, outer ones before those inside them. root: a directory in which some targets lie."""
+    mounts = [Mount(to_path(i["source"]), target_of(i, root), bool(i.get("read_only"))) for i in items]
     for mount in mounts:
         if not os.path.isabs(mount.source) or not os.path.isabs(mount.target):
             raise CannotEnter("mount of %s on %s: both paths must be absolute" % (mount.source, mount.target))
@@ -1400,6 +1666,32 @@ def read_mounts(items):
     if any(mount.target == "/" for mount in resolved):
         raise CannotEnter("cannot mount on /: this needs a container runtime")
     return sorted(resolved, key=lambda mount: mount.target)
+
+
+def target_of(item, root):
+    target = to_path(item["target"])
+    return resolve_below(root, target) if root and item.get("is_in_root") else target
+
+
+def resolve_below(root, path):
+    """Where a path of a root directory is, when that is not our root: its links, too, lead nowhere else."""
+    parts, found, links = path.split("/"), [], 0
+    while parts:
+        part = parts.pop(0)
+        if part == "..":
+            del found[-1:]
+        elif part not in ("", "."):
+            here = os.path.join(root, *(found + [part]))
+            if not os.path.islink(here):
+                found.append(part)
+                continue
+            links += 1
+            if links > 40:
+                raise CannotEnter("cannot mount on %s: too many links; change the image" % path)
+            target = os.readlink(here)
+            found = [] if target.startswith("/") else found
+            parts = target.split("/") + parts
+    return os.path.join(root, *found)
 
 
 def is_inside(path, directory):
@@ -1515,9 +1807,12 @@ def original_environment():
         return dict(os.environb)
 
 
-def prepare(document):
+def prepare(document, command):
     """Mounts, then the directory that the command starts in."""
-    mounts = read_mounts(document.get("mounts") or [])
+    root = command[document["root_word"]] if document.get("root_word") is not None else None
+    if root and not os.path.isdir(root):
+        raise CannotEnter("%s is no directory; the image must be one here" % root)
+    mounts = read_mounts(document.get("mounts") or [], root and os.path.realpath(root))
     cwd = to_path(document.get("cwd")) or os.getcwd()
     if mounts:
         enter_mounts(Kernel(), mounts, (document.get("root_tmp") or "/tmp").rstrip("/"))
@@ -1529,7 +1824,7 @@ def enter(path, command):
     """Become the command; returns an exit code only if that is impossible."""
     env = original_environment()
     try:
-        prepare(read_json(path))
+        prepare(read_json(path), command)
     except CannotEnter as error:
         note(error)
         return 126

@@ -9,7 +9,14 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Raw
 
-from interlink.model.pods import ConfigMapVolumeSource, KeyToPath, ProjectedVolumeSource, SecretVolumeSource, Volume
+from interlink.model.pods import (
+    ConfigMapVolumeSource,
+    EmptyDirVolumeSource,
+    KeyToPath,
+    ProjectedVolumeSource,
+    SecretVolumeSource,
+    Volume,
+)
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.errors import Rejected
 from interlink.wire import codec
@@ -25,12 +32,16 @@ class File(msgspec.Struct, frozen=True):
 
 
 class MountedVolume(msgspec.Struct, frozen=True):
-    """`source` is what containers mount; `directories` and `files` have to be made first."""
+    """`source` is what containers mount; `directories` and `files` have to be made first.
+
+    note: what the pod asks for and does not get.
+    """
 
     source: Path
     directories: list[Path] = []
     files: list[File] = []
     is_read_only: bool = False
+    note: str = ""
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -68,8 +79,7 @@ class Volumes:
     def mounted(self, volume: Volume, directory: JobDirectory) -> MountedVolume:
         """Raises Rejected for a volume that cannot be had here."""
         if volume.empty_dir is not None:
-            path = directory.volume("empty", volume.name)
-            return MountedVolume(source=path, directories=[path])
+            return _empty(volume.empty_dir, volume.name, directory)
         if volume.host_path is not None:
             return MountedVolume(source=Path(volume.host_path.path))
         projection = self._projection(volume)
@@ -99,6 +109,22 @@ class Volumes:
             f"volume {volume.name!r} is of a kind that this site cannot mount; use configMap, secret, projected,"
             " emptyDir or hostPath"
         )
+
+
+def _empty(source: EmptyDirVolumeSource, name: str, directory: JobDirectory) -> MountedVolume:
+    """In memory where the pod says so: there it counts as memory of the job."""
+    note = f"the sizeLimit of volume {name!r} is not watched" if source.size_limit else ""
+    match source.medium or "":
+        case "":
+            path = directory.volume("empty", name)
+            return MountedVolume(source=path, directories=[path], note=note)
+        case "Memory":
+            path = directory.node_memory / name
+            return MountedVolume(source=path, directories=[path], note=note)
+        case other:
+            raise Rejected(
+                f"volume {name!r}: the medium {other[:60]!r} is not to be had here; leave it out or use Memory"
+            )
 
 
 def _object(

@@ -10,20 +10,28 @@ from pathlib import Path
 
 import msgspec
 
-from interlink.model.pods import Container
+from interlink.model.pods import Container, Pod
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.runtime import Launch, Mount
+from interlink.sdk.batch.runtime import Launch, Login, Mount
 from interlink.sdk.errors import Rejected
+from interlink.sdk.runtimes import common
 
 _DEFAULTS = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/"}
 
 
 class HostProcesses:
-    def __init__(self, python: str = sys.executable) -> None:
+    def __init__(self, python: str = sys.executable, *, passed: Sequence[str] = ()) -> None:
         self._python = python
+        self._passed = {name: name for name in (*common.GPU_VARIABLES, *passed)}
 
     def launch(
-        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+        self,
+        container: Container,
+        mounts: Sequence[Mount],
+        *,
+        pod: Pod,
+        directory: JobDirectory,
+        logins: Sequence[Login] = (),
     ) -> Launch:
         command = [*(container.command or []), *(container.args or [])]
         if not container.command:
@@ -31,13 +39,21 @@ class HostProcesses:
                 f"container {container.name!r} has no command: this site runs programs of the host and does not use"
                 " the image's entry point; set `command` in the pod"
             )
-        environment = _environment(container, pod_name)
+        environment = _environment(container, pod.metadata.name)
         if not mounts:
-            return Launch(argv=command, environment=environment, working_directory=container.working_dir)
+            return Launch(
+                argv=command,
+                environment=environment,
+                working_directory=container.working_dir,
+                passed=self._passed,
+            )
         table = directory.path / "mounts" / f"{container.name}.json"
+        inside = [self._python, "-I", "-S", str(directory.runner), "enter", str(table), "--"]
         return Launch(
-            argv=[self._python, "-I", "-S", str(directory.runner), "enter", str(table), "--", *command],
+            argv=[*inside, *command],
             environment=environment,
+            inside=inside,
+            passed=self._passed,
             files={table: _mount_table(mounts, container.working_dir)},
         )
 

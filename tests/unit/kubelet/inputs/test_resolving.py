@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET, Raw
 
 from interlink.kubelet.errors import MissingInput
 from interlink.kubelet.inputs import resolving
@@ -192,3 +193,14 @@ async def test_the_builder_of_job_scripts_is_named() -> None:
     here = msgspec.structs.replace(HERE, job_script_builder_url="http://builder")
 
     assert (await resolving.resolve(seen(), SITE, here)).jobscript_url == "http://builder"
+
+
+async def test_secrets_for_registries_travel_beside_the_pod() -> None:
+    """Those that are there, each once; a pod that names none sends nothing of the kind."""
+    names = [{"name": "s"}, {"name": "missing"}, {"name": "s"}]
+
+    request = await resolved(imagePullSecrets=names)
+
+    assert request.pull_secrets == [Raw(SECRET[2])]
+    assert (await resolved()).pull_secrets is UNSET
+    assert (await resolved(imagePullSecrets=[{"name": "missing"}])).pull_secrets is UNSET

@@ -301,15 +301,48 @@ def test_every_key_of_the_existing_plugin_is_known() -> None:
         SingularityDefaultOptions=["--nv"], SingularityPrefix="", EnrootPath="enroot", EnrootDefaultOptions="--rw --x",
         EnrootPrefix="", ExportPodData=True, BashPath="/bin/bash", EnableProbes=True, Tsocks=False, TsocksPath="",
         TsocksLoginNode="", Flavors={}, DefaultFlavor="", Taints=[{"Key": "a", "Value": "b", "Effect": "NoSchedule"}],
+        ContainerRuntime="singularity",
         ResourceScriptPath="", VKConfigPath="", Namespace="", VerboseLogging=True, ErrorsOnlyLogging=False,
     )  # fmt: skip
 
     assert found.unknown_keys == []
     assert found.programs.squeue == "/q"
-    assert found.runtime.singularity_options == ["--nv"]
-    assert found.runtime.enroot_options == ["--rw", "--x"]
+    assert (found.runtime.program, found.runtime.options) == ("apptainer", ["--nv"])
     assert found.taints is not None
     assert (found.taints[0].key, found.taints[0].effect) == ("a", "NoSchedule")
+
+
+RUNTIMES: list[tuple[dict[str, Any], tuple[str, list[str]]]] = [
+    ({"ContainerRuntime": "singularity"}, ("singularity", [])),
+    ({"ContainerRuntime": "apptainer"}, ("apptainer", [])),
+    ({"ContainerRuntime": "apptainer", "SingularityPath": "/s", "RuntimePath": "/r"}, ("/s", [])),
+    ({"ContainerRuntime": "enroot", "EnrootDefaultOptions": "--rw --x"}, ("enroot", ["--rw", "--x"])),
+    ({"ContainerRuntime": "charliecloud", "RuntimeOptions": "-v"}, ("ch-run", ["-v"])),
+    ({"ContainerRuntime": "podman", "RuntimePath": "/p", "SingularityPath": "/s"}, ("/p", [])),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), RUNTIMES)
+def test_the_runtimes_program_and_options(keys: dict[str, Any], expected: tuple[str, list[str]]) -> None:
+    """By the keys of the existing plugin for its two runtimes, by ours for all."""
+    found = load(**keys).runtime
+
+    assert (found.program_name, found.options) == expected
+
+
+WRONG_RUNTIMES = [
+    ({"ContainerRuntime": "docker"}, "ContainerRuntime: 'docker' is unknown"),
+    ({"Images": {"a": "b"}}, "Images: a: 'b' is neither an absolute path nor an address"),
+    ({"ImageFolder": "images"}, "ImageFolder: 'images' must be an absolute path"),
+    ({"ImageMaxAge": -1}, "ImageMaxAge: must not be negative"),
+]
+
+
+@pytest.mark.parametrize(("keys", "text"), WRONG_RUNTIMES)
+def test_runtimes_that_cannot_be(keys: dict[str, Any], text: str) -> None:
+    """The key is named."""
+    with pytest.raises(ConfigurationError, match=text):
+        load(**keys)
 
 
 def test_the_environment_wins() -> None:
@@ -321,10 +354,15 @@ def test_the_environment_wins() -> None:
         "SINFOPATH": "/i",
         "SINGULARITYPATH": "/s",
     }
-    found = load(environment=environment | {"TSOCKS": "true", "TSOCKSPATH": "/t"}, TsocksLoginNode="l", SbatchPath="/x")
+    found = load(
+        environment=environment | {"TSOCKS": "true", "TSOCKSPATH": "/t"},
+        TsocksLoginNode="l",
+        SbatchPath="/x",
+        ContainerRuntime="singularity",
+    )
 
     assert (found.programs.sbatch, found.programs.scancel, found.programs.sinfo) == ("/b", "/c", "/i")
-    assert (found.runtime.singularity, found.script.tsocks_library, str(found.listening.address)) == (
+    assert (found.runtime.program, found.script.tsocks_library, str(found.listening.address)) == (
         "/s",
         "/t",
         "http://127.0.0.1:5",

@@ -17,7 +17,7 @@ from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Container, Pod
 from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
-from interlink.sdk.batch.runtime import Launch, Mount
+from interlink.sdk.batch.runtime import Launch, Login, Mount
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, SDKError, Unreachable
 from interlink.wire.messages import Job, JobStatus, LogOptions, LogRequest, Origin, PingAnswer, RetrievedPodData
@@ -30,7 +30,13 @@ ORIGIN = Origin("c", "vk", 0)
 
 class Runtime:
     def launch(
-        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+        self,
+        container: Container,
+        mounts: Sequence[Mount],
+        *,
+        pod: Pod,
+        directory: JobDirectory,
+        logins: Sequence[Login] = (),
     ) -> Launch:
         return Launch(["true"], [])
 

@@ -72,9 +72,24 @@ def test_the_files_of_a_volume(source: Document, kind: str, expected: dict[str, 
 
 def test_an_empty_directory_is_writable() -> None:
     """It lies in the job's directory, each volume its own."""
-    found = mounted(emptyDir={"medium": "Memory"})
+    found = mounted(emptyDir={})
 
     assert found == MountedVolume(source=HERE.volume("empty", "v"), directories=[HERE.volume("empty", "v")])
+
+
+def test_an_empty_directory_in_memory() -> None:
+    """It is made on the machine where the job runs, for as long as that runs; a limit of its own is not watched."""
+    found = mounted(emptyDir={"medium": "Memory", "sizeLimit": "1Gi"})
+
+    path = Path("/dev/shm/interlink-uid-1/v")
+    note = "the sizeLimit of volume 'v' is not watched"
+    assert found == MountedVolume(source=path, directories=[path], note=note)
+
+
+def test_an_empty_directory_of_another_medium_is_refused() -> None:
+    """Huge pages for instance: a directory on a disk would be something else."""
+    with pytest.raises(Rejected, match="the medium 'HugePages' is not to be had here"):
+        mounted(emptyDir={"medium": "HugePages"})
 
 
 def test_a_path_of_the_host_is_itself() -> None:

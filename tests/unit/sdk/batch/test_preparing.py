@@ -10,11 +10,11 @@ import pytest
 from msgspec import Raw
 
 from interlink.model.ids import PodUID, Tag
-from interlink.model.pods import Container
+from interlink.model.pods import Container, Pod
 from interlink.sdk.batch import preparing
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.preparing import JobPlan
-from interlink.sdk.batch.runtime import Launch, Mount
+from interlink.sdk.batch.runtime import Launch, Login, Mount
 from interlink.sdk.errors import Rejected
 from interlink.wire.messages import RetrievedContainer, RetrievedPodData
 from tests.unit.builders import Document, document, pod
@@ -30,12 +30,18 @@ class Runtime:
         self.mounts: dict[str, list[Mount]] = {}
 
     def launch(
-        self, container: Container, mounts: Sequence[Mount], *, pod_name: str, directory: JobDirectory
+        self,
+        container: Container,
+        mounts: Sequence[Mount],
+        *,
+        pod: Pod,
+        directory: JobDirectory,
+        logins: Sequence[Login] = (),
     ) -> Launch:
         self.mounts[container.name] = list(mounts)
         table = {directory.path / "extra" / container.name: b"from the runtime"}
         return Launch(
-            ["run", container.name, pod_name], [("A", "1"), ("B", "é\n")], working_directory="/w", files=table
+            ["run", container.name, pod.metadata.name], [("A", "1"), ("B", "é\n")], working_directory="/w", files=table
         )
 
 
@@ -87,6 +93,12 @@ def test_the_specification_says_what_to_run(directory: JobDirectory) -> None:
         "sidecar": False,
         "termination_message_path": str(directory.path / "termination" / "c"),
         "termination_message_policy": "File",
+        "inside": [],
+        "program_at": None,
+        "image_at": None,
+        "passed": {},
+        "notes": [],
+        "pull": None,
     }
 
 
@@ -175,6 +187,35 @@ def test_a_termination_message_of_its_own_path_is_mounted(
 
     source = directory.path / "termination/c"
     assert runtime.mounts["c"] == ([Mount(source, path or "")] if is_mounted else [])
+
+
+# --- what the machine of the job makes, and what is not honoured -----------------------------------------------------
+
+
+def test_volumes_in_memory_are_made_by_the_runner(directory: JobDirectory) -> None:
+    """On the machine where the job runs, with what is mounted of them; nothing is written before."""
+    spec = mounting(name="fast", subPath="a") | {"volumes": [{"name": "fast", "emptyDir": {"medium": "Memory"}}]}
+    plan = planned(directory, **spec)
+
+    assert specification(plan)["node_directories"] == {"/dev/shm/interlink-uid-1": ["fast", "fast/a"]}
+    assert plan.directories == []
+
+
+def test_what_is_not_honoured_is_said(directory: JobDirectory) -> None:
+    """At the container in the specification, from where the job's output gets it, and for the plugin's log."""
+    context = {"runAsUser": 5, "privileged": False, "capabilities": {"add": ["SYS_PTRACE"]}}
+    plan = planned(directory, containers=[{"name": "c", "securityContext": context}])
+
+    text = "securityContext: capabilities, runAsUser: programs run as the user of the job"
+    assert plan.notes == specification(plan)["containers"][0]["notes"] == [text]
+
+
+def test_probes_and_hooks_reach_the_runner(directory: JobDirectory) -> None:
+    """Beside the program that they belong to."""
+    hook = {"preStop": {"exec": {"command": ["bye"]}}}
+    entry = specification(planned(directory, containers=[{"name": "c", "lifecycle": hook}]))["containers"][0]
+
+    assert entry["pre_stop"] == {"exec": ["bye"]}
 
 
 REFUSED = [

@@ -12,6 +12,7 @@ from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Mount
 from interlink.sdk.errors import Rejected
 from interlink.sdk.runtimes.none import HostProcesses
+from tests.unit.builders import pod
 
 HERE = JobDirectory(Path("/jobs/uid-1"))
 MOUNT = Mount(source=Path("/jobs/uid-1/volumes/empty/v"), target="/data/", read_only=True)
@@ -19,7 +20,7 @@ MOUNT = Mount(source=Path("/jobs/uid-1/volumes/empty/v"), target="/data/", read_
 
 def launched(*mounts: Mount, **container: Any) -> Launch:
     spec = msgspec.convert({"name": "c", "image": "ignored", "command": ["sh"]} | container, Container)
-    return HostProcesses("/py").launch(spec, mounts, pod_name="p", directory=HERE)
+    return HostProcesses("/py").launch(spec, mounts, pod=pod(), directory=HERE)
 
 
 def test_the_command_and_its_arguments_are_the_program() -> None:
@@ -63,6 +64,7 @@ def test_with_mounts_the_program_is_entered_through_a_table() -> None:
 
     table = HERE.path / "mounts/c.json"
     assert found.argv == ["/py", "-I", "-S", "/jobs/uid-1/runner.py", "enter", str(table), "--", "sh", "-x"]
+    assert found.inside == found.argv[:7]
     assert found.working_directory is None
     assert msgspec.json.decode(found.files[table]) == {
         "mounts": [{"source": str(MOUNT.source), "target": "/data", "read_only": True}], "cwd": "/data/w"
@@ -73,4 +75,4 @@ def test_the_interpreter_is_our_own_unless_it_is_said() -> None:
     """Jobs run on this host, where we run."""
     spec = msgspec.convert({"name": "c", "command": ["sh"]}, Container)
 
-    assert HostProcesses().launch(spec, [MOUNT], pod_name="p", directory=HERE).argv[0] == sys.executable
+    assert HostProcesses().launch(spec, [MOUNT], pod=pod(), directory=HERE).argv[0] == sys.executable

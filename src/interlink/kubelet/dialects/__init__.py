@@ -1,0 +1,1 @@
+"""The interLink server, whichever dialect it speaks."""

@@ -1,0 +1,1 @@
+"""What happens to a pod, from being seen to being gone."""

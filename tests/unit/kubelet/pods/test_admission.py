@@ -1,0 +1,32 @@
+"""What a node that is no machine cannot honour."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from interlink.kubelet.pods import admission
+from interlink.kubelet.pods.admission import Verdict
+from tests.unit.builders import Document, document, seen
+
+DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]}
+
+TABLE: list[tuple[Document, Document, str | None, Verdict | None]] = [
+    ({}, {}, None, None),
+    ({}, {"hostNetwork": True}, None, None),
+    ({}, {"os": {"name": "linux"}}, None, None),
+    ({}, {"os": {"name": "windows"}}, "PodOSNotSupported", Verdict.FAIL),
+    (DAEMON, {}, None, None),
+    (DAEMON, {"hostNetwork": True}, "HostNamespacesNotSupported", Verdict.IGNORE),
+    (DAEMON, {"hostPID": True}, "HostNamespacesNotSupported", Verdict.IGNORE),
+    (DAEMON, {"hostIPC": True}, "HostNamespacesNotSupported", Verdict.IGNORE),
+    (DAEMON, {"os": {"name": "windows"}}, "PodOSNotSupported", Verdict.IGNORE),
+]
+
+
+@pytest.mark.parametrize(("metadata", "spec", "reason", "verdict"), TABLE)
+def test_the_objection_to(metadata: Document, spec: Any, reason: str | None, verdict: Verdict | None) -> None:
+    """A pod that its controller would make again for ever is not failed."""
+    found = admission.objection(seen().pod, msgspec.json.encode(document(metadata=metadata, **spec)))
+
+    assert (found.reason if found else None, found.verdict if found else None) == (reason, verdict)
