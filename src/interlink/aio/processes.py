@@ -55,7 +55,7 @@ async def run(
 
 
 def _spawned(argv: Sequence[str], environment: Mapping[str, str], stdin: bytes, out: int, err: int) -> int:
-    program = shutil.which(argv[0], path=environment.get("PATH", os.defpath)) or argv[0]
+    program = shutil.which(argv[0], path=os.pathsep.join(os.get_exec_path(environment))) or argv[0]
     with _input(stdin) as given:
         ends = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((given, out, err))]
         return os.posix_spawn(
