@@ -107,7 +107,6 @@ apptainer_site() {
     say "no Apptainer without root and debootstrap: its tests will be skipped"
     return
   fi
-  say "a root directory of Debian sid with Apptainer and Slurm is looked for, and made if there is none (minutes)"
   $venv/bin/python -m interlink.testing.apptainer 9<&- || say "no Apptainer: its tests will be skipped"
 }
 

@@ -31,7 +31,6 @@ CREATES = [
     "server.job-id.after",
     "plugin.intent.before",
     "plugin.intent.after",
-    "plugin.job-directory.after",
     "plugin.submit.after",
     "plugin.job-id.after",
 ]

@@ -966,6 +966,25 @@ def test_a_stopped_pull_leaves_no_half_image(job: Job) -> None:
     assert [path.name for path in image_of(job).parent.iterdir()] == ["i.img.lock"]
 
 
+def test_a_runner_that_is_killed_while_it_pulls(tmp_path: Path, python: str) -> None:
+    """The pull ends with it, and nothing is taken for the image; the next job pulls again."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first, second = Job(tmp_path / "first", python), Job(tmp_path / "second", python)
+    first.write(pulling(first, 'echo half > "$1"; exec sleep 4321'))
+    second.write(pulling(second, 'echo whole > "$1"'))
+
+    runner = first.start()
+    eventually(lambda: list(tmp_path.glob("images/*/*.part")))
+    os.kill(first.holder(), signal.SIGKILL)
+    runner.wait(10)
+    assert not image_of(first).exists()
+
+    assert second.run() == 0
+    assert sorted(path.name for path in image_of(second).parent.iterdir()) == ["i.img", "i.img.lock"]
+    assert image_of(second).read_text() == "whole\n"
+
+
 def test_the_next_pull_removes_what_a_killed_one_left(job: Job) -> None:
     """Also a directory; and the image of a killed pull is never taken for one."""
     folder = image_of(job).parent

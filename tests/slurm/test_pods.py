@@ -8,7 +8,7 @@ from interlink.testing.waiting import until
 from tests.support.pods import Pods
 
 PODS = 6
-CREATES = ["plugin.intent.after", "plugin.job-directory.after", "plugin.submit.after", "plugin.job-id.after"]
+CREATES = ["plugin.intent.after", "plugin.submit.after", "plugin.job-id.after"]
 
 
 def alive(site: SlurmSite) -> list[str]:

@@ -18,11 +18,16 @@ from interlink.model.pods import Container, Pod
 from interlink.model.statuses import ContainerState, ContainerStatus, Running, Terminated, Waiting
 from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
-from interlink.sdk.batch.runtime import Launch, Mount, Runtime
+from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled, Scheduler
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Overloaded, Refused, Rejected, SDKError, Unreachable
 from interlink.sdk.plugin import Chore, Metered, Plugin, Recurring, Refreshing
+from interlink.sdk.runtimes.apptainer import Apptainer
+from interlink.sdk.runtimes.charliecloud import Charliecloud
+from interlink.sdk.runtimes.enroot import Enroot
+from interlink.sdk.runtimes.images import ImageSettings
 from interlink.sdk.runtimes.none import HostProcesses
+from interlink.sdk.runtimes.podman import Podman
 from interlink.sdk.serving import run, serve
 from interlink.sdk.tls import TLSFile
 from interlink.wire.messages import (
@@ -42,7 +47,9 @@ from interlink.wire.messages import (
 
 __all__ = [
     "Accelerator",
+    "Apptainer",
     "BatchPlugin",
+    "Charliecloud",
     "Chore",
     "ConfigurationError",
     "Container",
@@ -50,8 +57,10 @@ __all__ = [
     "ContainerStatus",
     "ContainerUsage",
     "Ending",
+    "Enroot",
     "Finished",
     "HostProcesses",
+    "ImageSettings",
     "Job",
     "JobDirectory",
     "JobID",
@@ -60,6 +69,7 @@ __all__ = [
     "Life",
     "LogOptions",
     "LogRequest",
+    "Login",
     "Metered",
     "Mount",
     "NotFound",
@@ -71,6 +81,8 @@ __all__ = [
     "Plugin",
     "Pod",
     "PodUID",
+    "Podman",
+    "Pull",
     "Recalled",
     "Recurring",
     "Refresh",

@@ -53,7 +53,7 @@ async def _built(data: RetrievedPodData, url: str) -> str:
         async with (
             asyncio.timeout(_TIMEOUT_S),
             aiohttp.ClientSession() as session,
-            session.post(url, data=codec.encode(data), headers=headers) as response,
+            session.post(url, data=_told(data), headers=headers) as response,
         ):
             text = await response.text()
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -75,7 +75,7 @@ class GoTemplate:
     async def completed(self, data: RetrievedPodData, url: str) -> RetrievedPodData:
         argv = [str(self._program), str(self._template)]
         try:
-            done = await processes.run(argv, stdin=codec.encode(data), timeout_s=_TIMEOUT_S)
+            done = await processes.run(argv, stdin=_told(data), timeout_s=_TIMEOUT_S)
         except (OSError, TimeoutError) as error:
             raise Unreachable(
                 f"JobScriptTemplate: cannot run {self._program}: {str(error) or 'it did not end in time'}"
@@ -84,3 +84,8 @@ class GoTemplate:
             reason = done.stderr.decode(errors="replace").strip()[:500]
             raise Rejected(f"JobScriptTemplate {self._template} cannot be rendered for this pod: {reason}")
         return msgspec.structs.replace(data, job_script=done.stdout.decode(errors="replace"))
+
+
+def _told(data: RetrievedPodData) -> bytes:
+    """What a maker of scripts is told: the logins for registries are none of its business."""
+    return codec.encode(msgspec.structs.replace(data, pull_secrets=msgspec.UNSET))

@@ -156,7 +156,9 @@ exec cat > /dev/null
 
 
 def main() -> int:
-    """Build the root, for the setup."""
+    """Build the root, for the setup; one line if there is something to do."""
+    if not (folder() / "etc").is_dir():
+        sys.stderr.write(f"setup: building {folder()}: Debian sid with {', '.join(PACKAGES)} (minutes)\n")
     try:
         build()
     except UnavailableError as error:

@@ -47,6 +47,17 @@ async def test_the_script_is_the_answer() -> None:
     assert await built(Builder(body="#!/bin/bash\necho 'grüße'\n")) == "#!/bin/bash\necho 'grüße'\n"
 
 
+async def test_the_builder_is_sent_no_logins() -> None:
+    """Those for registries go to the plugin, which gets them with the script."""
+    builder = Builder()
+    data = msgspec.structs.replace(DATA, pull_secrets=[Raw(b"{}")])
+    async with serving(builder) as url:
+        answer = await BuilderService(CONFIG, NoScripts()).completed(data, f"{url}/")
+
+    assert "imagePullSecrets" not in builder.asked[0][1]
+    assert answer.pull_secrets == [Raw(b"{}")]
+
+
 async def test_the_builder_is_sent_the_pod_and_the_configuration() -> None:
     """As JSON, with the names of the contract."""
     builder = Builder()

@@ -87,23 +87,23 @@ class SlurmScheduler:
 
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of."""
-        job = (await self._look_for(tag, directory)).best(tag)
-        if job is None and self._uses_accounting and await asyncio.to_thread(directory.path.exists):
+        has_directory, since = await asyncio.to_thread(_earlier, directory)
+        job = (await self._look_for(tag, has_directory=has_directory)).best(tag)
+        if job is None and self._uses_accounting and has_directory:
             job = _last(await self._slurm.accounting(tag=tag), tag)
         if job is not None:
             return job.job_id
-        since = await asyncio.to_thread(directory.unknown_submission_at)
         if since is not None and time.time() - since < self._unknown_for_s:
             raise OutcomeUnknown(f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far")
         return None
 
-    async def _look_for(self, tag: Tag, directory: JobDirectory) -> Look:
+    async def _look_for(self, tag: Tag, *, has_directory: bool) -> Look:
         """A fresh look where an earlier submission is possible.
 
         Without a directory a job of this tag can only come from an earlier life of this plugin, whose last submissions
         have arrived some seconds after our start, or from a directory that was lost: a recent look tells.
         """
-        if await asyncio.to_thread(directory.path.exists):
+        if has_directory:
             return await self._queue.look()
         look = await self._queue.recent(after=max(self._alone_since, self._submitted.get(tag, 0.0)))
         self._submitted = {tag: at for tag, at in self._submitted.items() if at > look.began_at}
@@ -200,6 +200,12 @@ class SlurmScheduler:
         if twice:
             log.warning("slurm.job-twice", job_ids=[job.job_id for job in twice])
             await self._slurm.cancel([job.job_id for job in twice], "--state=PENDING")
+
+
+def _earlier(directory: JobDirectory) -> tuple[bool, float | None]:
+    """Whether there is a directory, and when a submission was tried whose outcome nobody knows."""
+    has_directory = directory.path.exists()
+    return has_directory, directory.unknown_submission_at() if has_directory else None
 
 
 def _begin(directory: JobDirectory) -> Submission:

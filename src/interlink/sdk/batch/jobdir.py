@@ -38,6 +38,11 @@ class Intention(msgspec.Struct, frozen=True):
     pod: Pod
 
 
+def encoded(intention: Intention) -> bytes:
+    """As it stands in its file: for people to read too."""
+    return msgspec.json.format(msgspec.json.encode(intention))
+
+
 class Ending(msgspec.Struct, frozen=True):
     """How the batch system says that a job ended.
 
@@ -96,6 +101,10 @@ class JobDirectory:
         return PodUID(self.path.name)
 
     @property
+    def intent(self) -> Path:
+        return self.path / "pod.json"
+
+    @property
     def spec(self) -> Path:
         return self.path / "spec.json"
 
@@ -127,12 +136,12 @@ class JobDirectory:
         files.make_directory(self.path)
 
     def intend(self, intention: Intention) -> None:
-        files.write_durably(self.path / "pod.json", msgspec.json.format(msgspec.json.encode(intention)))
+        files.write_durably(self.intent, encoded(intention))
 
     def intention(self) -> Intention | None:
         """None when the directory holds no intent, or one that cannot be read."""
         with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode(files.read_regular(self.path / "pod.json"), type=Intention)
+            return msgspec.json.decode(files.read_regular(self.intent), type=Intention)
         return None
 
     def tag(self) -> Tag | None:

@@ -22,7 +22,7 @@ from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
 from interlink.model.pods import Pod, skeleton
-from interlink.sdk.batch import logs, preparing, states
+from interlink.sdk.batch import jobdir, logs, preparing, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.preparing import JobPlan
 from interlink.sdk.batch.runtime import Runtime
@@ -80,9 +80,10 @@ class BatchPlugin:
 
     async def _create(self, request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> JobID:
         tag = _tag(request, directory.pod_uid)
-        known = await asyncio.to_thread(_checked_intention, request, pod, directory)
-        job_id = directory.job_id() if known else None
-        job_id = job_id or await self._scheduler.find(tag, directory)
+        known, job_id = await asyncio.to_thread(_checked_intention, request, pod, directory)
+        if job_id is not None:
+            return job_id
+        job_id = await self._scheduler.find(tag, directory)
         if job_id is None:
             await self._prepare(request, pod, tag, directory)
             job_id = await self._submit(tag, directory)
@@ -97,15 +98,14 @@ class BatchPlugin:
         if job.notes:
             log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))
+        intent = {directory.intent: jobdir.encoded(_intention(request, pod, tag))}
         with step("plugin.intent"):
-            await asyncio.to_thread(_intend, request, pod, tag, directory)
-        with step("plugin.job-directory"):
-            await self._write(job, directory, files)
+            await self._write(job, directory, {**intent, **files})
 
     async def _write(self, job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -> None:
         """What the names in a pod make impossible will never be possible; all else may be, later."""
         try:
-            await asyncio.to_thread(preparing.write, job, directory, self._runner, files)
+            await asyncio.to_thread(_write, job, directory, self._runner, files)
         except OSError as error:
             if error.errno in _NAMES_OF_THE_POD:
                 raise Rejected(f"the pod's files cannot be made: {error.strerror}") from error
@@ -280,8 +280,10 @@ class _KnownJob(msgspec.Struct, frozen=True):
     job_id: JobID | None
 
 
-def _checked_intention(request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> Intention | None:
-    """What is known of the pod's job. Raises Refused where this request may not make one."""
+def _checked_intention(
+    request: RetrievedPodData, pod: Pod, directory: JobDirectory
+) -> tuple[Intention | None, JobID | None]:
+    """What is known of the pod's job, and its id. Raises Refused where this request may not make one."""
     known = directory.intention()
     origin = request.interlink or Origin(node=pod.spec.node_name)
     asking = (origin.cluster or DEFAULT_CLUSTER, origin.node)
@@ -289,13 +291,21 @@ def _checked_intention(request: RetrievedPodData, pod: Pod, directory: JobDirect
         raise Refused(f"the job of pod {pod.uid} belongs to {known.cluster}/{known.node}, not to {'/'.join(asking)}")
     if directory.is_cancelled():
         raise Refused(f"pod {pod.full_name} ({pod.uid}) has been deleted; its job will not be started")
-    return known
+    return known, directory.job_id() if known else None
+
+
+def _intention(request: RetrievedPodData, pod: Pod, tag: Tag) -> Intention:
+    return Intention(cluster=tag.cluster, node=_node(request, pod), attempt=tag.attempt, pod=skeleton(pod))
 
 
 def _intend(request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
-    node = _node(request, pod)
     directory.create()
-    directory.intend(Intention(cluster=tag.cluster, node=node, attempt=tag.attempt, pod=skeleton(pod)))
+    directory.intend(_intention(request, pod, tag))
+
+
+def _write(job: JobPlan, directory: JobDirectory, runner: bytes, files: Mapping[Path, bytes]) -> None:
+    directory.create()
+    preparing.write(job, directory, runner, files)
 
 
 def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:

@@ -5,7 +5,7 @@ the volumes into a view of the image of its own, where missing directories are t
 A probe or a hook runs in a second instance, with the same mounts and the same /tmp; processes are the host's.
 
 The image's entry point is not known to `ch-run`: a container needs a command. Of variables only those are in a command
-line that `ch-run` would change or obey.
+line that `ch-run` would change or obey (PATH, TMPDIR, LD_…).
 """
 
 import sys

@@ -5,6 +5,7 @@ Enroot keeps variables as lines of a file: one whose value has several lines is 
 its own environment and are in no command line, except those of variables that Enroot itself would obey.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,9 +15,10 @@ from interlink.sdk.batch import registries
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull
 from interlink.sdk.errors import Rejected
-from interlink.sdk.runtimes import common, images, podman
+from interlink.sdk.runtimes import common, images
 from interlink.sdk.runtimes.images import Image, ImageSettings
 
+_OBEYED = re.compile(r"PATH|HOME|SHELL|SHELLOPTS|BASH.*|ENV|IFS|TMPDIR|LD_.*|XDG_.*|ENROOT_.*")
 MOUNTS = "slurm-job.vk.io/enroot-mounts"
 OPTIONS = "slurm-job.vk.io/enroot-options"
 _WITH_VALUE = {"-c", "--conf", "-e", "--env", "--rc", "-m", "--mount"}
@@ -51,7 +53,7 @@ class Enroot:
             raise Rejected(f"container {container.name!r}: Enroot needs a `command` where there is a workingDir")
         environment, notes = common.split(common.variables(container, pod))
         _check_lines(environment, container)
-        obeyed = {key for key in environment if podman.OBEYED.fullmatch(key)}
+        obeyed = {key for key in environment if _OBEYED.fullmatch(key)}
         script = directory.path / "mounts" / f"{container.name}.rc"
         scratch = directory.node_tmp / container.name
         has_tmp = common.mounts_at(mounts, "/tmp")  # noqa: S108 -- of the container

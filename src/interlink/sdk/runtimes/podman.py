@@ -1,11 +1,11 @@
 """Podman, rootless: images of registries, kept in Podman's own storage on each machine.
 
 A container has a name, so that a probe or a hook runs in the very container. Values of variables are taken by Podman
-from its own environment and are in no command line, except those of variables that Podman itself would obey.
+from its own environment and are in no command line; those of variables that Podman itself would obey come from a file.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,9 +20,9 @@ from interlink.sdk.runtimes.images import ImageSettings
 
 DEFAULT_OPTIONS = ("--cgroups=disabled",)
 """What the container uses counts for the job whose control group it is started in."""
-OBEYED = re.compile(
+_OBEYED = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|SHELL|BASH.*|ENV|IFS|LD_.*|XDG_.*|DBUS_.*|SSL_.*|GO.*|CONTAINERS?_.*|PODMAN_.*|"
-    r"STORAGE_.*|REGISTRY_.*|BUILDAH_.*|DOCKER_.*|ENROOT_.*|.*_(proxy|PROXY)|NOTIFY_SOCKET|LISTEN_.*"
+    r"STORAGE_.*|REGISTRY_.*|BUILDAH_.*|DOCKER_.*|.*_(proxy|PROXY)|NOTIFY_SOCKET|LISTEN_.*"
 )
 _PULL = 'target=$1 podman=$2 image=$3; shift 3; "$podman" image exists "$image" || {} && : > "$target"'
 _FETCH = '"$podman" pull --quiet "$@" "$image" >&2'
@@ -57,8 +57,9 @@ class Podman:
             raise Rejected(f"image {image.name!r}: Podman runs images of registries, not {image.location[:80]!r}")
         name = f"interlink-{directory.pod_uid}-{container.name}"
         environment = common.variables(container, pod)
-        obeyed = {key: value for key, value in environment.items() if OBEYED.fullmatch(key)}
+        obeyed = {key: value for key, value in environment.items() if _OBEYED.fullmatch(key)}
         others = {key: value for key, value in environment.items() if key not in obeyed}
+        env_file = directory.env / f"{container.name}.podman"
         location = image.location.removeprefix("docker://")
         options = [
             *self._options,
@@ -68,7 +69,7 @@ class Podman:
             *(f"--device={device}" for device in _devices(container)),
             *(f"--mount={_mount(mount)}" for mount in common.paths(mounts, forbidden=',="')),
             *([f"--workdir={container.working_dir}"] if container.working_dir else []),
-            *(f"--env={key}={value}" for key, value in obeyed.items()),
+            *([f"--env-file={env_file}"] if obeyed else []),
             *(f"--env={key}" for key in others),
             *(f"--env={key}" for key in self._passed if key not in environment),
             *([f"--entrypoint={_list(container.command)}"] if container.command else []),
@@ -91,7 +92,8 @@ class Podman:
             program_at=0,
             pull=self._pull(location, container, auth if has_login else None),
             passed={key: key for key in (*common.OF_THE_MACHINE, *self._passed) if key not in others},
-            files={auth: registries.docker_config(logins)} if has_login else {},
+            files=({env_file: _lines(obeyed, container)} if obeyed else {})
+            | ({auth: registries.docker_config(logins)} if has_login else {}),
         )
 
     def _pull(self, location: str, container: Container, auth: Path | None) -> Pull:
@@ -116,6 +118,13 @@ def _devices(container: Container) -> list[str]:
 
 def _mount(mount: Mount) -> str:
     return f"type=bind,source={mount.source},destination={mount.target}{',readonly' if mount.read_only else ''}"
+
+
+def _lines(environment: Mapping[str, str], container: Container) -> bytes:
+    for name, value in environment.items():
+        if "\n" in value:
+            raise Rejected(f"container {container.name!r}: Podman cannot pass {name}: its value has several lines")
+    return "".join(f"{name}={value}\n" for name, value in environment.items()).encode()
 
 
 def _list(words: Sequence[str]) -> str:

@@ -49,13 +49,15 @@ def test_without_a_command_the_image_decides() -> None:
 
 
 def test_values_are_not_in_the_command_line() -> None:
-    """But for those of variables that Podman itself would obey."""
+    """Those of variables that Podman itself would obey are in a file."""
     found = launched(HERE_PODMAN, env={**VALUES, "A.B": "1", "PATH": "/p", "LD_PRELOAD": "/l", "https_proxy": "x"})
     own = {"HOSTNAME": "p", **VALUES, "A.B": "1"}
 
     assert dict(found.environment) == own
     assert {f"--env={name}" for name in own} < set(found.argv)
-    assert {"--env=PATH=/p", "--env=LD_PRELOAD=/l", "--env=https_proxy=x"} < set(found.argv)
+    env_file = HERE.env / "c.podman"
+    assert f"--env-file={env_file}" in found.argv
+    assert found.files == {env_file: b"PATH=/p\nLD_PRELOAD=/l\nhttps_proxy=x\n"}
     assert (found.passed["PATH"], "LD_PRELOAD" in found.passed) == ("PATH", False)
 
 
@@ -101,6 +103,7 @@ def test_a_login_is_in_a_file_of_the_job_alone() -> None:
 
 REFUSED: list[tuple[Document, Mount | None, str]] = [
     ({"image": "/images/x.sif"}, None, "Podman runs images of registries, not '/images/x.sif'"),
+    ({"env": {"PATH": "/a\n/b"}}, None, "cannot pass PATH: its value has several lines"),
     ({}, Mount(Path("/s"), "/a,readonly=false"), "holds a character"),
 ]
 
