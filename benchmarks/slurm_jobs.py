@@ -2,13 +2,16 @@
 
 Submissions a second by so many at a time, each after a look-up by tag and with durable notes, against as many `sbatch`
 processes that do nothing else; then Slurm's commands a minute while all wait, the memory of the plugin, and how long it
-takes from the end of a job to its status at an interval of two seconds.
+takes from the end of a job to its status at an interval of two seconds. Beside that, what the runner adds to a job.
 """
 
 import asyncio
 import contextlib
 import itertools
 import json
+import resource
+import statistics
+import subprocess
 import tempfile
 import time
 import uuid
@@ -18,16 +21,25 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Raw
 
 from benchmarks.support import processes
 from benchmarks.support.options import output_option, pods_option
 from interlink.cli import tables
+from interlink.model.ids import PodUID, Tag
+from interlink.model.pods import Pod
 from interlink.sdk.addresses import Address
+from interlink.sdk.batch import preparing
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.plugin import RUNNER
+from interlink.sdk.runtimes.none import HostProcesses
 from interlink.sdk.transport import Link
 from interlink.testing.errors import UnavailableError
 from interlink.testing.programs import Program, Programs
 from interlink.testing.slurm import SlurmSite
 from interlink.testing.waiting import until_async
+from interlink.wire import codec
+from interlink.wire.messages import RetrievedPodData
 
 AT_ONCE = 16
 INTERVAL_S = 2.0
@@ -40,6 +52,12 @@ COLUMNS = {
     "ratio": "ratio",
     "sbatch_one_by_one_per_s": "bare sbatch/s, one by one",
     "ratio_one_by_one": "ratio",
+    "cpu_ms_per_create": "CPU of the plugin, ms a create",
+    "runner_start_ms": "start of a job's program by the runner, ms",
+    "shell_start_ms": "by a bare sh, ms",
+    "runner_cpu_ms": "CPU of a runner for a job that does nothing, ms",
+    "runner_mb": "memory of a runner, MB",
+    "shell_mb": "of a bare sh, MB",
     "commands_per_minute": "Slurm commands/minute",
     "end_p50_s": "end to status p50, s",
     "end_p99_s": "p99, s",
@@ -107,7 +125,9 @@ async def measure(count: int) -> dict[str, Any]:
         async def create() -> None:
             uids.append(await scene.create("true", flags="--hold"))
 
+        cpu_s = processes.cpu_s(scene.plugin.pid)
         submits_per_s = await rate(count, create)
+        cpu_s = processes.cpu_s(scene.plugin.pid) - cpu_s
         polls = await watch(scene, uids)
         ends = await end_latencies(scene, min(ENDING, count))
         memory = processes.memory(scene.plugin.pid)
@@ -118,6 +138,8 @@ async def measure(count: int) -> dict[str, Any]:
             "ratio": round(submits_per_s / sbatch_per_s, 2),
             "sbatch_one_by_one_per_s": round(one_by_one_per_s, 1),
             "ratio_one_by_one": round(submits_per_s / one_by_one_per_s, 2),
+            "cpu_ms_per_create": round(1000 * cpu_s / count, 1),
+            **await asyncio.to_thread(runner_overhead),
             **polls,
             "end_p50_s": round(ends[len(ends) // 2], 2),
             "end_p99_s": round(ends[len(ends) * 99 // 100], 2),
@@ -182,6 +204,64 @@ async def end_latencies(scene: Scene, count: int) -> list[float]:
     if not await until_async(are_told, deadline_s=120, interval_s=INTERVAL_S):
         raise TimeoutError(f"{len(found)} of {count} jobs ended")
     return sorted(found.values())
+
+
+def runner_overhead(rounds: int = 10) -> dict[str, float]:
+    """What the runner adds to a job, beside the same program under a bare `sh`; medians."""
+    runner_ms, shell_ms, cpu_ms = [], [], []
+    with tempfile.TemporaryDirectory(prefix="interlink-bench-") as folder:
+        for number in range(rounds):
+            argv = prepared(Path(folder) / f"uid-{number}", ["date", "+%s%N"])
+            began, used = time.time_ns(), children_cpu_s()
+            subprocess.run(argv, check=True)
+            cpu_ms.append(1000 * (children_cpu_s() - used))
+            line = (Path(folder) / f"uid-{number}" / "logs" / "c" / "0.log").read_text()
+            runner_ms.append((int(line.split()[-1]) - began) / 1e6)
+            began = time.time_ns()
+            done = subprocess.run(["sh", "-c", "date +%s%N; :"], check=True, capture_output=True)
+            shell_ms.append((int(done.stdout) - began) / 1e6)
+        runner_mb = resident_mb(prepared(Path(folder) / "uid-idle", ["sleep", "5"]))
+    return {
+        "runner_start_ms": round(statistics.median(runner_ms)),
+        "shell_start_ms": round(statistics.median(shell_ms)),
+        "runner_cpu_ms": round(statistics.median(cpu_ms)),
+        "runner_mb": round(runner_mb, 1),
+        "shell_mb": round(resident_mb(["sh", "-c", "sleep 5; :"]), 1),
+    }
+
+
+def prepared(path: Path, command: list[str]) -> list[str]:
+    """The command line of a runner for one container, on a directory as the plugin makes it."""
+    directory = JobDirectory(path)
+    pod = Raw(
+        json.dumps(
+            {
+                "metadata": {"name": "p", "namespace": "ns", "uid": path.name},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "none", "command": command}]},
+            }
+        ).encode()
+    )
+    request = RetrievedPodData(pod=pod)
+    tag = Tag("bench", PodUID(path.name), 0)
+    plan = preparing.plan(request, codec.decode(bytes(pod), Pod), tag=tag, directory=directory, runtime=HostProcesses())
+    directory.create()
+    preparing.write(plan, directory, RUNNER.read_bytes())
+    return ["/usr/bin/python3", "-I", "-S", str(directory.runner), "run", str(path)]
+
+
+def children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def resident_mb(argv: list[str]) -> float:
+    """Of the program itself, a second after its start."""
+    process = subprocess.Popen(argv)
+    time.sleep(1)
+    memory = processes.memory(process.pid)
+    process.terminate()
+    process.wait()
+    return memory.resident_mb
 
 
 @click.command(help=__doc__)

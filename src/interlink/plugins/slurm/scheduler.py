@@ -61,6 +61,7 @@ class SlurmScheduler:
         self._strange_states: set[str] = set()
         self._alone_since = time.monotonic() + unknown_for_s
         self._submitted: dict[Tag, float] = {}
+        self._forgot_until = 0.0
 
     # Submitting
 
@@ -106,7 +107,9 @@ class SlurmScheduler:
         if has_directory:
             return await self._queue.look()
         look = await self._queue.recent(after=max(self._alone_since, self._submitted.get(tag, 0.0)))
-        self._submitted = {tag: at for tag, at in self._submitted.items() if at > look.began_at}
+        if look.began_at > self._forgot_until:
+            self._forgot_until = look.began_at
+            self._submitted = {tag: at for tag, at in self._submitted.items() if at > look.began_at}
         return look
 
     # Looking
