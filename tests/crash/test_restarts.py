@@ -233,3 +233,16 @@ def test_sigterm_ends_each_program_cleanly(programs: Programs, pods: Pods) -> No
     assert len(living_jobs(programs.jobs)) == 1
     programs.start()
     pods.kubectl("delete", "pod", "p", "--timeout=30s")
+
+
+def test_a_create_goes_on_after_a_restart_of_the_server(programs: Programs, pods: Pods) -> None:
+    """The plugin is away, the server that had begun with the creates is killed; both are back: each pod runs once."""
+    programs.plugin.kill()
+    pods.start_many(3, "exit 0")
+    pods.wait_until(lambda: len(list(programs.cache.glob("*.yaml"))) == 3, "the server has begun with the creates")
+
+    programs.server.restart()
+    programs.plugin.start()
+
+    pods.wait_all("Succeeded", 3)
+    pods.assert_started_once(3)
