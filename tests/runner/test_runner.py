@@ -1,6 +1,7 @@
 """The runner, as real processes: one job directory, one `python3 runner.py run`, real signals and kills."""
 
 import contextlib
+import fcntl
 import http.server
 import json
 import os
@@ -856,6 +857,24 @@ def test_directories_of_the_machine_go_when_the_runner_is_killed(job: Job, top: 
     runner.wait(10)
 
     assert not top.exists()
+
+
+def test_directories_that_killed_jobs_have_left_are_removed(job: Job, top: Path) -> None:
+    """By the next job of the user there: memory that nobody uses is given back. What a living job has stays."""
+    dead, living = top.with_name(f"{top.name}-dead"), top.with_name(f"{top.name}-living")
+    for path in (dead, living):
+        path.mkdir()
+        (path / ".held").touch()
+    try:
+        with (living / ".held").open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            job.write(container("main", "true"), node_directories={str(top): ["v"]})
+
+            assert job.run() == 0
+        assert (dead.exists(), living.exists(), top.exists()) == (False, True, False)
+    finally:
+        for path in (dead, living):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def test_a_directory_of_the_machine_that_cannot_be_made_fails_the_pod(job: Job) -> None:

@@ -178,11 +178,35 @@ def make_node_directories(tops):
     """Directories of this machine that are this job's alone: by the top of each, what lies in it."""
     remove_node_directories(tops)
     for top, names in tops.items():
+        remove_abandoned(os.path.dirname(top))
         os.mkdir(top, 0o700)  # Fails where somebody else has it.
+        hold(top)
         for name in names:
             path = os.path.join(top, name)
             os.makedirs(path, exist_ok=True)
             os.chmod(path, 0o1777)
+
+
+def hold(top):
+    """Say that somebody lives in a directory of this machine, as long as this process does."""
+    path = os.path.join(top, ".held")
+    fd = os.open(path + ".new", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    os.rename(path + ".new", path)
+
+
+def remove_abandoned(folder):
+    """What jobs of this user have left on this machine that were killed together with those who watch over them."""
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        top = os.path.join(folder, name)
+        with contextlib.suppress(OSError):
+            if name.startswith("interlink-") and os.lstat(top).st_uid == os.geteuid():
+                fd = os.open(os.path.join(top, ".held"), os.O_RDWR | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    remove_tree(top)
+                finally:
+                    os.close(fd)
 
 
 def remove_node_directories(tops):
