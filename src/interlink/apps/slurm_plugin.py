@@ -54,6 +54,7 @@ def build(
         settle_s=settings.settle_s,
         lost_after_s=settings.lost_after_s,
         keep_deleted_s=settings.keep_deleted_jobs_s,
+        runs_probes=settings.runs_probes,
     )
     return plugin, slurm
 

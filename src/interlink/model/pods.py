@@ -329,6 +329,19 @@ def offloaded(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, spec=spec)
 
 
+def without_probes(pod: Pod) -> Pod:
+    """For a site that does not look into running containers: they are ready when they run."""
+
+    def bare(containers: list[Container] | None) -> list[Container] | None:
+        none = {"startup_probe": None, "readiness_probe": None, "liveness_probe": None}
+        return [msgspec.structs.replace(c, **none) for c in containers or []] or None
+
+    spec = msgspec.structs.replace(
+        pod.spec, containers=bare(pod.spec.containers), init_containers=bare(pod.spec.init_containers)
+    )
+    return msgspec.structs.replace(pod, spec=spec)
+
+
 def skeleton(pod: Pod) -> Pod:
     """What suffices to ask any plugin for a pod's status and logs: names, images, no environment, no commands."""
 

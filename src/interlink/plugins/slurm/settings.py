@@ -78,7 +78,7 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     EnrootDefaultOptions: as RuntimeOptions, for enroot.
     EnrootPrefix: accepted and not used, as in the existing plugin.
     ExportPodData: accepted; volumes are always there.
-    EnableProbes: accepted; probes are the runner's.
+    EnableProbes: false leaves out the probes of pods; a container is ready when it runs then.
     Tsocks: set up a SOCKS proxy through ssh to a login node in every job.
     TsocksPath: the library that uses the proxy.
     TsocksLoginNode: the login node.
@@ -235,6 +235,7 @@ class SlurmSettings(msgspec.Struct, frozen=True):
     programs: Programs
     uses_accounting: bool | None
     policy: Policy
+    runs_probes: bool
     script: Script
     runtime: RuntimeSettings
     memory_is_fatal: bool
@@ -294,6 +295,7 @@ def _load(
         ),
         uses_accounting=file.use_accounting,
         policy=_policy(file, is_root=is_root),
+        runs_probes=file.enable_probes,
         script=_script(file, environment),
         runtime=_runtime(file, environment),
         memory_is_fatal=not file.ignore_out_of_memory,

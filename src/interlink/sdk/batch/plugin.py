@@ -21,7 +21,7 @@ from interlink.aio.failpoints import step
 from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
-from interlink.model.pods import Pod, skeleton
+from interlink.model.pods import Pod, skeleton, without_probes
 from interlink.sdk.batch import jobdir, logs, preparing, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.preparing import JobPlan
@@ -49,7 +49,7 @@ RUNNER = Path(__file__).with_name("runner.py")
 class BatchPlugin:
     """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
     how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
-    the directory of a deleted job stays after its end."""
+    the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs."""
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class BatchPlugin:
         settle_s: float = 0.0,
         lost_after_s: float = 15.0,
         keep_deleted_s: float = 3600.0,
+        runs_probes: bool = True,
     ) -> None:
         self._root = root
         self._scheduler = scheduler
@@ -67,6 +68,7 @@ class BatchPlugin:
         self._settle_s = settle_s
         self._lost_after_s = lost_after_s
         self._keep_deleted_s = keep_deleted_s
+        self._runs_probes = runs_probes
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
         self._runner = RUNNER.read_bytes()
@@ -74,6 +76,7 @@ class BatchPlugin:
 
     async def create(self, request: RetrievedPodData) -> JobID:
         pod = codec.decode(bytes(request.pod), Pod)
+        pod = pod if self._runs_probes else without_probes(pod)
         uid = ids.pod_uid(pod.uid)
         async with self._locks.hold(uid):
             return await run_to_end(self._create(request, pod, self._directory(uid)))

@@ -140,6 +140,18 @@ async def test_a_create_again_answers_with_the_job_that_is_there(plugin: BatchPl
     assert scheduler.calls.count("submit") == 1
 
 
+@pytest.mark.parametrize("runs_probes", [True, False])
+async def test_a_site_may_leave_out_probes(
+    tmp_path: Path, scheduler: Scheduler, directory: JobDirectory, *, runs_probes: bool
+) -> None:
+    """The existing key `EnableProbes` of the Slurm plugin."""
+    plugin = BatchPlugin(tmp_path, scheduler=scheduler, runtime=Runtime(), runs_probes=runs_probes)
+    probe = {"exec": {"command": ["true"]}}
+    await plugin.create(request(containers=[{"name": "c", "image": "i", "readinessProbe": probe}]))
+
+    assert ("readiness_probe" in json.loads(directory.spec.read_text())["containers"][0]) == runs_probes
+
+
 async def test_creates_at_the_same_time_submit_once(plugin: BatchPlugin, scheduler: Scheduler) -> None:
     """They take turns, pod by pod."""
     *answers, other = await asyncio.gather(*(plugin.create(request(uid)) for uid in [UID] * 5 + ["uid-2"]))
