@@ -150,11 +150,17 @@ class SlurmSite:
         return {tuple(line.split()) for line in self.run("sinfo", "-hNo", "%N %t").splitlines()}
 
     def await_idle(self) -> None:
+        """Every node is there and has nothing to do. A controller that was killed may have forgotten that a drained
+        node had been resumed: it is told again."""
         expected = {(node, "idle") for node in self.nodes}
 
         def is_idle() -> bool:
             with contextlib.suppress(DaemonError):
-                return self._node_states() == expected
+                found = self._node_states()
+                for node, state in found:
+                    if state.startswith(("drain", "drng")):
+                        self.run("scontrol", "update", f"nodename={node}", "state=resume")
+                return found == expected
             return False
 
         self._await("the nodes", is_idle)
