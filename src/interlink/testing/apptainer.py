@@ -21,7 +21,6 @@ from interlink.testing.errors import DaemonError, UnavailableError
 ADVICE = "run tools/setup.sh apptainer-site as root on Debian"
 USER = 4711
 PACKAGES = ("apptainer", "slurm-wlm", "munge", "python3", "ca-certificates", "squashfuse", "fuse2fs")
-_MIRROR = "http://deb.debian.org/debian"
 _BUILD_TIMEOUT_S = 900
 
 
@@ -56,7 +55,7 @@ def build() -> Path:
 def _built(root: Path) -> Path:
     part = root.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)
-    wanted = ["--variant=minbase", f"--include={','.join(PACKAGES)}", "sid", str(part), _MIRROR]
+    wanted = ["--variant=minbase", f"--include={','.join(PACKAGES)}", "sid", str(part)]
     try:
         done = subprocess.run(["debootstrap", *wanted], capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
