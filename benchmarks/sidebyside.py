@@ -45,8 +45,7 @@ class Run:
         self.rows: dict[str, Any] = {}
 
     async def measure(self) -> dict[str, Any]:
-        await self._client.create("/api/v1/namespaces", _namespace(self._namespace))
-        await until_async(self._has_account, deadline_s=30)
+        await apiserver.create_namespace(self._client, self._namespace)
         watching = asyncio.create_task(self._observer.reflector.run())
         try:
             await self._create()
@@ -129,19 +128,9 @@ class Run:
         if is_needed and not is_done:
             raise click.ClickException(f"{self._namespace}: not within {_WITHIN_S:.0f} s: {what}")
 
-    async def _has_account(self) -> bool:
-        with contextlib.suppress(Exception):
-            await self._client.get(f"{paths.namespace(self._namespace)}/serviceaccounts/default")
-            return True
-        return False
-
 
 async def _done(value: object) -> bool:
     return bool(value)
-
-
-def _namespace(name: str) -> bytes:
-    return b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s"}}' % name.encode()
 
 
 def _rate(moments: list[float]) -> float:
@@ -170,15 +159,7 @@ async def _bare(cluster: ControlPlane, count: int) -> float:
     """What the API server takes from a client with nothing behind it."""
     async with _client(cluster) as client:
         namespace = f"bare-{count}"
-        await client.create("/api/v1/namespaces", _namespace(namespace))
-
-        async def has_account() -> bool:
-            with contextlib.suppress(Exception):
-                await client.get(f"{paths.namespace(namespace)}/serviceaccounts/default")
-                return True
-            return False
-
-        await until_async(has_account, deadline_s=30)
+        await apiserver.create_namespace(client, namespace)
         await apiserver.create_pods(client, namespace, "", count)
         return await apiserver.bare_writes_per_s(client, namespace)
 

@@ -1,6 +1,7 @@
 """The API server: pods made and watched, its calls counted, and what it takes at most."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,12 +12,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from interlink.aio import clock
 from interlink.kube import paths
 from interlink.kube.client import KubeClient
+from interlink.kube.errors import KubeError
 from interlink.kube.reflecting import Reflector
 from interlink.kubelet.pods import publishing
 from interlink.model import phases
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
 from interlink.model.pods import Pod, Seen
+from interlink.testing.waiting import until_async
 
 _AT_ONCE = 32
 _PLACE = Place(host_ip="127.0.0.1", pod_ip="127.0.0.1")
@@ -59,6 +62,20 @@ async def in_parallel(work: Iterator[Any], act: Any) -> None:
     async with asyncio.TaskGroup() as group:
         for _ in range(_AT_ONCE):
             group.create_task(worker())
+
+
+async def create_namespace(client: KubeClient, name: str) -> None:
+    """On return pods can be made in it: it has its service account."""
+    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await client.create("/api/v1/namespaces", msgspec.json.encode(document))
+
+    async def has_account() -> bool:
+        with contextlib.suppress(KubeError):
+            await client.get(f"{paths.namespace(name)}/serviceaccounts/default")
+            return True
+        return False
+
+    await until_async(has_account, deadline_s=30)
 
 
 async def create_pods(client: KubeClient, namespace: str, node: str, count: int, *, prefix: str = "p") -> None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import msgspec
 from msgspec import Raw
 
+from interlink.kubelet.dialects import answers
 from interlink.kubelet.pods import views
 from interlink.model import pods as pod_model
 from interlink.model import statuses
@@ -55,22 +56,14 @@ class ExistingServer:
             return known
         self._may_act()
         try:
-            answer = await self._submit(request)
+            body = await self._link.call("POST", "/create", codec.encode(request), timeout_s=CREATE_TIMEOUT_S + 10)
+            answer = answers.read(body, CreateAnswer)
         except SDKError:
             found = await self._job_of(pod)
             if found is None:
                 raise
             return found
-        if answer.pod_uid not in ("", pod.uid) or not answer.job_id:
-            raise OutcomeUnknown(f"the server's answer to /create is for {answer.pod_uid!r}, id {answer.job_id!r}")
-        return JobID(answer.job_id)
-
-    async def _submit(self, request: PodCreateRequest) -> CreateAnswer:
-        body = await self._link.call("POST", "/create", codec.encode(request), timeout_s=CREATE_TIMEOUT_S + 10)
-        try:
-            return codec.decode_one(body, CreateAnswer)
-        except codec.InvalidMessage as error:
-            raise OutcomeUnknown(f"the server's answer to /create cannot be read: {error}") from error
+        return answers.job_id(answer, pod)
 
     async def _job_of(self, pod: Pod) -> JobID | None:
         """A plugin of the existing kind answers for an unknown pod with nothing, or with states that say nothing."""

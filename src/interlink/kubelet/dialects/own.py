@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from msgspec import Raw
 
+from interlink.kubelet.dialects import answers
 from interlink.model.ids import JobID, Owner
 from interlink.model.pods import Pod, PodSpec, offloaded, skeleton
 from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
@@ -46,10 +47,7 @@ class Remote:
         """Idempotent: repeat it until the answer is definitive."""
         self._may_act()
         body = await self._call("POST", "/create", codec.encode(request), "CreatePod", timeout_s=CREATE_TIMEOUT_S + 10)
-        answer = _read(body, CreateAnswer)
-        if answer.pod_uid not in ("", pod.uid) or not answer.job_id:
-            raise OutcomeUnknown(f"the server's answer to /create is for {answer.pod_uid!r}, id {answer.job_id!r}")
-        return JobID(answer.job_id)
+        return answers.job_id(answers.read(body, CreateAnswer), pod)
 
     async def delete(self, pod: Pod) -> None:
         """Idempotent. Returns when the deletion is durable at the server; the job may still be ending."""
@@ -64,7 +62,7 @@ class Remote:
         self._may_act()
         known = [KnownPod(pod=skeleton(offloaded(pod)), job_id=pod.own_job_id) for pod in pods if not pod.is_mirror]
         message = Announcement(owner=self._owner, pods=known, epoch=epoch, revision=revision)
-        return _read(
+        return answers.read(
             await self._call("POST", messages.ANNOUNCE, codec.encode(message), "Announce", timeout_s=120),
             AnnouncementAnswer,
         )
@@ -75,7 +73,7 @@ class Remote:
         body = await self._call(
             "POST", messages.CHANGES, codec.encode(message), "GetStatus", timeout_s=wait_s + CALL_TIMEOUT_S
         )
-        return _read(body, Changes)
+        return answers.read(body, Changes)
 
     async def refresh(self, pod: Pod, projected: list[Raw]) -> None:
         self._may_act()
@@ -114,10 +112,3 @@ class Remote:
 
     def _session(self, what: str) -> str:
         return f"{what}#{next(self._numbers)}"
-
-
-def _read(body: bytes, kind: type[M]) -> M:
-    try:
-        return codec.decode_one(body, kind)
-    except codec.InvalidMessage as error:
-        raise OutcomeUnknown(f"the server's answer cannot be read: {error}") from error

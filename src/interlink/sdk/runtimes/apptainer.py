@@ -65,7 +65,7 @@ class Apptainer:
             *self._options,
             "--cleanenv",
             *_gpus(container, self._options),
-            *_annotated(annotations),
+            *common.annotated(annotations, (MOUNTS, OPTIONS), with_value=_WITH_VALUE),
             *(["--no-home", "--home", home] if home else []),
             *(word for mount in common.paths(bound, forbidden=",:\\") for word in ("--bind", _bind(mount))),
             *(["--pwd", container.working_dir] if container.working_dir else []),
@@ -137,14 +137,6 @@ def _gpus(container: Container, options: Sequence[str]) -> list[str]:
         switch
         for resource, switch, other in switches
         if common.wants(container, resource) and switch not in options and other not in options
-    ]
-
-
-def _annotated(annotations: dict[str, str]) -> list[str]:
-    return [
-        word
-        for name in (MOUNTS, OPTIONS)
-        for word in common.words(annotations.get(name, ""), place=f"annotation {name}", with_value=_WITH_VALUE)
     ]
 
 

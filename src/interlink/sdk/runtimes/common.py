@@ -53,6 +53,15 @@ def mounts_at(mounts: Iterable[Mount], target: str) -> bool:
     return any(PurePosixPath(mount.target) == PurePosixPath(target) for mount in mounts)
 
 
+def annotated(annotations: Mapping[str, str], names: Iterable[str], *, with_value: Collection[str]) -> list[str]:
+    """The options that a pod's annotations of these names add, in order. Raises Rejected naming the annotation."""
+    return [
+        word
+        for name in names
+        for word in words(annotations.get(name, ""), place=f"annotation {name}", with_value=with_value)
+    ]
+
+
 def words(text: str, *, place: str, with_value: Collection[str]) -> list[str]:
     """Options as a shell would split them; nothing is expanded.
 

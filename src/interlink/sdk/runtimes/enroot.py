@@ -60,7 +60,7 @@ class Enroot:
         bound = [*([] if has_tmp else [Mount(source=scratch, target="/tmp")]), *mounts]  # noqa: S108 -- as above
         options = [
             *self._options,
-            *_annotated(annotations),
+            *common.annotated(annotations, (MOUNTS, OPTIONS), with_value=_WITH_VALUE),
             *(f"--mount={_mount(mount)}" for mount in common.paths(bound, forbidden=": \t\\$")),
             *(f"--env={key}={value}" if key in obeyed else f"--env={key}" for key, value in environment.items()),
             *(f"--env={key}" for key in self._passed if key not in environment),
@@ -133,14 +133,6 @@ def _check_lines(environment: Mapping[str, str], container: Container) -> None:
     for name, value in environment.items():
         if "\n" in value:
             raise Rejected(f"container {container.name!r}: Enroot cannot pass {name}: its value has several lines")
-
-
-def _annotated(annotations: Mapping[str, str]) -> list[str]:
-    return [
-        word
-        for name in (MOUNTS, OPTIONS)
-        for word in common.words(annotations.get(name, ""), place=f"annotation {name}", with_value=_WITH_VALUE)
-    ]
 
 
 def _mount(mount: Mount) -> str:
