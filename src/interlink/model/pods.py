@@ -18,6 +18,12 @@ class _Slim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=
     """A part of a Kubernetes object: unknown fields are ignored when read and absent when written."""
 
 
+class OwnerReference(_Slim, frozen=True):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class ObjectMeta(_Slim, frozen=True):
     name: str = ""
     namespace: str = ""
@@ -26,6 +32,7 @@ class ObjectMeta(_Slim, frozen=True):
     generation: int | None = None
     labels: Labels | None = None
     annotations: Labels | None = None
+    owner_references: list[OwnerReference] | None = None
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
@@ -213,8 +220,16 @@ class ReadinessGate(_Slim, frozen=True):
     condition_type: str
 
 
+class PodOS(_Slim, frozen=True):
+    name: str = ""
+
+
 class PodSpec(_Slim, frozen=True):
     node_name: str = ""
+    os: PodOS | None = None
+    host_network: bool | None = None
+    host_pid: bool | None = msgspec.field(name="hostPID", default=None)
+    host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
     restart_policy: str = "Always"
     service_account_name: str | None = None
     termination_grace_period_seconds: int | None = None

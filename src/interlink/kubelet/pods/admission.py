@@ -4,11 +4,10 @@ What a site cannot do (an unknown kind of volume, an image that is not there) it
 """
 
 import enum
-from typing import Any
 
 import msgspec
 
-from interlink.model.pods import Pod
+from interlink.model.pods import Pod, PodSpec
 
 
 class Verdict(enum.Enum):
@@ -24,40 +23,13 @@ class Objection(msgspec.Struct, frozen=True):
     verdict: Verdict
 
 
-class _Owner(msgspec.Struct, frozen=True):
-    kind: str = ""
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    owner_references: list[_Owner] | None = None
-
-
-class _OS(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    host_network: bool = msgspec.field(name="hostNetwork", default=False)
-    host_pid: bool = msgspec.field(name="hostPID", default=False)
-    host_ipc: bool = msgspec.field(name="hostIPC", default=False)
-    os: _OS | None = None
-    containers: list[Any] | None = None
-
-
-class _Manifest(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-    spec: _Spec = _Spec()
-
-
-def objection(pod: Pod, raw: bytes) -> Objection | None:
-    """`raw` is the whole object, as Kubernetes has it."""
-    manifest = msgspec.json.decode(raw, type=_Manifest)
-    is_daemon = any(owner.kind == "DaemonSet" for owner in manifest.metadata.owner_references or [])
+def objection(pod: Pod) -> Objection | None:
+    is_daemon = any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or [])
     verdict = Verdict.IGNORE if is_daemon else Verdict.FAIL
-    spec = manifest.spec
-    if spec.os is not None and spec.os.name not in ("", "linux"):
-        return Objection("PodOSNotSupported", f"this node runs linux, the pod wants {spec.os.name}", verdict)
-    wanted = [name for name, is_set in _namespaces(spec) if is_set]
+    os = pod.spec.os
+    if os is not None and os.name not in ("", "linux"):
+        return Objection("PodOSNotSupported", f"this node runs linux, the pod wants {os.name}", verdict)
+    wanted = [name for name, is_set in _namespaces(pod.spec) if is_set]
     if is_daemon and wanted:
         return Objection(
             "HostNamespacesNotSupported",
@@ -67,5 +39,5 @@ def objection(pod: Pod, raw: bytes) -> Objection | None:
     return None
 
 
-def _namespaces(spec: _Spec) -> list[tuple[str, bool]]:
+def _namespaces(spec: PodSpec) -> list[tuple[str, bool | None]]:
     return [("hostNetwork", spec.host_network), ("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)]

@@ -47,11 +47,11 @@ class Creator:
 
         `seen_at`, of the loop's clock: when the pod was first seen. Raises Waits, KubeError: call again after a pause.
         """
-        objection = admission.objection(seen.pod, seen.raw)
+        objection = admission.objection(seen.pod)
         if objection is not None:
             await self._object(seen.pod, objection)
             return 0.0
-        later_s = self._rejections.wait_s(seen.raw)
+        later_s = self._rejections.wait_s(seen.pod)
         if later_s:
             message = f"a pod of the same controller has just been rejected; tried again in {later_s:.0f} s"
             await self._say(seen.pod, Waiting(reason="RejectedBackOff", message=message))
@@ -66,7 +66,7 @@ class Creator:
             with step("vk.create"):
                 job_id = await self._server.create(request, seen.pod)
         except (Rejected, Unsupported) as error:
-            self._rejections.note(seen.raw)
+            self._rejections.note(seen.pod)
             await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
         except MissingInput as error:
             await self._wait(seen.pod, "CreateContainerConfigError", error)
@@ -80,7 +80,7 @@ class Creator:
 
     async def _accepted(self, seen: Seen, job_id: JobID) -> None:
         log.info("pod.created", pod=seen.pod.full_name, pod_uid=seen.pod.uid, job_id=job_id)
-        self._rejections.forgive(seen.raw)
+        self._rejections.forgive(seen.pod)
         await self._publisher.publish(seen.pod, JobView(), job_id)
 
     async def _object(self, pod: Pod, objection: Objection) -> None:

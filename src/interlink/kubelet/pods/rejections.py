@@ -3,26 +3,12 @@ waits before it is tried, longer each time."""
 
 from collections.abc import Callable
 
-import msgspec
-
 from interlink.aio.backoff import Backoff
+from interlink.model.pods import Pod
 
 _BASE_S = 2.0
 _CAP_S = 300.0
 _FORGET_S = 900.0
-
-
-class _Owner(msgspec.Struct, frozen=True):
-    uid: str = ""
-    controller: bool = False
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    owner_references: list[_Owner] | None = None
-
-
-class _Manifest(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
 
 
 class _History:
@@ -39,14 +25,14 @@ class Rejections:
         self._now = now
         self._histories: dict[str, _History] = {}
 
-    def wait_s(self, raw: bytes) -> float:
+    def wait_s(self, pod: Pod) -> float:
         """How long a pod has to wait before it is tried; 0 for at once."""
-        history = self._histories.get(_controller(raw))
+        history = self._histories.get(_controller(pod))
         return max(0.0, history.until - self._now()) if history else 0.0
 
-    def note(self, raw: bytes) -> None:
+    def note(self, pod: Pod) -> None:
         """A pod has been rejected; many at once count as one."""
-        controller, now = _controller(raw), self._now()
+        controller, now = _controller(pod), self._now()
         if not controller:
             return
         for old in [uid for uid, known in self._histories.items() if now - known.last > _FORGET_S]:
@@ -56,11 +42,10 @@ class Rejections:
         if now >= history.until:
             history.until = now + history.delays.next_s()
 
-    def forgive(self, raw: bytes) -> None:
+    def forgive(self, pod: Pod) -> None:
         """A pod of the same controller has been accepted."""
-        self._histories.pop(_controller(raw), None)
+        self._histories.pop(_controller(pod), None)
 
 
-def _controller(raw: bytes) -> str:
-    owners = msgspec.json.decode(raw, type=_Manifest).metadata.owner_references or []
-    return next((owner.uid for owner in owners if owner.controller), "")
+def _controller(pod: Pod) -> str:
+    return next((owner.uid for owner in pod.metadata.owner_references or [] if owner.controller), "")

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from interlink.kubelet.pods import admission
 from interlink.kubelet.pods.admission import Verdict
-from tests.unit.builders import Document, document, seen
+from tests.unit.builders import Document, pod
 
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]}
 
@@ -27,6 +26,6 @@ TABLE: list[tuple[Document, Document, str | None, Verdict | None]] = [
 @pytest.mark.parametrize(("metadata", "spec", "reason", "verdict"), TABLE)
 def test_the_objection_to(metadata: Document, spec: Any, reason: str | None, verdict: Verdict | None) -> None:
     """A pod that its controller would make again for ever is not failed."""
-    found = admission.objection(seen().pod, msgspec.json.encode(document(metadata=metadata, **spec)))
+    found = admission.objection(pod(metadata=metadata, **spec))
 
     assert (found.reason if found else None, found.verdict if found else None) == (reason, verdict)
