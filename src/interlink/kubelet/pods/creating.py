@@ -34,13 +34,14 @@ class Creator:
         surroundings: Callable[[], Surroundings],
         publisher: Publisher,
         tell: Callable[[Note], None],
+        rejections: Rejections,
     ) -> None:
         self._server = server
         self._source = source
         self._surroundings = surroundings
         self._publisher = publisher
         self._tell = tell
-        self._rejections = Rejections(lambda: asyncio.get_running_loop().time())
+        self._rejections = rejections
 
     async def create(self, seen: Seen, *, seen_at: float) -> float:
         """Submit the pod and write its job id, or what is in the way. Seconds after which to call again, else 0.
@@ -66,7 +67,6 @@ class Creator:
             with step("vk.create"):
                 job_id = await self._server.create(request, seen.pod)
         except (Rejected, Unsupported) as error:
-            self._rejections.note(seen.pod)
             await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
         except MissingInput as error:
             await self._wait(seen.pod, "CreateContainerConfigError", error)

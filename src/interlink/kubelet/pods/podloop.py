@@ -22,6 +22,7 @@ from interlink.kubelet.pods.creating import Creator
 from interlink.kubelet.pods.jobs import Jobs
 from interlink.kubelet.pods.planning import Action
 from interlink.kubelet.pods.publishing import Publisher
+from interlink.kubelet.pods.rejections import Rejections
 from interlink.kubelet.pods.workqueue import WorkQueue
 from interlink.model import phases
 from interlink.model.ids import JobID
@@ -53,8 +54,9 @@ class PodLoop:
         self.jobs = Jobs(server, self._pods, self._on_jobs)
         self._server = server
         self._tell = tell
-        self._publisher = Publisher(client, self.reflector, place, tell)
-        self._creator = Creator(server, source, surroundings, self._publisher, tell)
+        rejections = Rejections(lambda: asyncio.get_running_loop().time())
+        self._publisher = Publisher(client, self.reflector, place, tell, rejections)
+        self._creator = Creator(server, source, surroundings, self._publisher, tell, rejections)
         self._seen_at: dict[str, float] = {}
         self._told_at: dict[str, float] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}

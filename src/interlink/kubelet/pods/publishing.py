@@ -13,6 +13,7 @@ from interlink.kube.client import KubeClient
 from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
 from interlink.kubelet import telling
+from interlink.kubelet.pods.rejections import Rejections
 from interlink.model import phases, pods
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
@@ -23,11 +24,19 @@ log = structlog.get_logger(__name__)
 
 
 class Publisher:
-    def __init__(self, client: KubeClient, reflector: Reflector, place: Place, tell: Callable[[Note], None]) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        reflector: Reflector,
+        place: Place,
+        tell: Callable[[Note], None],
+        rejections: Rejections,
+    ) -> None:
         self._client = client
         self._reflector = reflector
         self._place = place
         self._tell = tell
+        self._rejections = rejections
         self._locks = KeyedLocks()
 
     async def publish(self, pod: Pod, job: JobView, job_id: JobID | None) -> Seen | None:
@@ -47,6 +56,8 @@ class Publisher:
         new_id = job_id if job_id is not None and job_id != pod.own_job_id else None
         if status == pod.status and new_id is None:
             return None
+        if job.rejected is not None:
+            self._rejections.note(pod)  # before the pod is Failed, for then its controller makes the next one
         with step("vk.publish"):
             answer = await self._client.patch(self._path(pod) + "/status", patch(pod, status, new_id))
         written = pods.seen(answer)

@@ -17,6 +17,7 @@ from interlink.kube.events import Note
 from interlink.kube.reflecting import Reflector
 from interlink.kubelet.pods import publishing
 from interlink.kubelet.pods.publishing import Publisher
+from interlink.kubelet.pods.rejections import Rejections
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
 from interlink.model.pods import Pod
@@ -99,12 +100,13 @@ class Pods:
 
 @asynccontextmanager
 async def publishing_to(
-    server: Pods, tell: Callable[[Note], None] = lambda _: None
+    server: Pods, tell: Callable[[Note], None] = lambda _: None, rejections: Rejections | None = None
 ) -> AsyncIterator[tuple[Publisher, Reflector]]:
+    rejections = rejections or Rejections(lambda: 0.0)
     async with serving(server) as url, KubeClient(Credentials(url, None, None)) as client:
         reflector = Reflector(client, "/", {}, lambda *_: None)
         reflector.pods["uid-1"] = builders.seen()
-        yield Publisher(client, reflector, PLACE, tell), reflector
+        yield Publisher(client, reflector, PLACE, tell, rejections), reflector
 
 
 async def published(server: Pods, *calls: tuple[Pod, JobView, str | None]) -> list[Any]:
@@ -138,6 +140,24 @@ async def test_two_at_the_same_time_write_once() -> None:
 
     assert len(server.patches) == 1
     assert [note.reason for note in told] == ["Created", "Started"]
+
+
+async def test_a_rejected_pods_controller_is_known_before_the_pod_is_failed() -> None:
+    """Whoever learns of it first; a controller makes the next pod as soon as this one is Failed (T13)."""
+    rejections = Rejections(lambda: 0.0)
+    waits: list[float] = []
+    owned = pod(metadata={"ownerReferences": [{"uid": "rs", "controller": True}]})
+
+    class Watching(Pods):
+        async def __call__(self, request: web.Request) -> web.Response:
+            waits.append(rejections.wait_s(owned))
+            return await super().__call__(request)
+
+    async with publishing_to(Watching(), rejections=rejections) as (publisher, reflector):
+        reflector.pods["uid-1"] = builders.seen(metadata={"ownerReferences": [{"uid": "rs", "controller": True}]})
+        await publisher.publish(owned, JobView(rejected="no"), None)
+
+    assert [wait > 0 for wait in waits] == [True]
 
 
 async def test_an_annotation_that_is_dropped_is_written_to_the_pod() -> None:
