@@ -2,6 +2,8 @@
 
 import random
 
+_JITTER = random.Random()  # noqa: S311 -- no secret; to seed one for each would cost more than what it delays
+
 
 class Backoff:
     """Seconds to wait before the next attempt; doubles from `base_s` to `cap_s`, with jitter."""
@@ -10,7 +12,7 @@ class Backoff:
         self._base_s = base_s
         self._cap_s = cap_s
         self._failures = 0
-        self._rng = rng or random.Random()  # noqa: S311 -- jitter, not a secret
+        self._rng = rng or _JITTER
 
     def next_s(self) -> float:
         ceiling: float = min(self._cap_s, self._base_s * 2 ** min(self._failures, 30))

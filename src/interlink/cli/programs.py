@@ -1,6 +1,7 @@
 """What the long-running commands share: the configuration file, logs, errors in one line."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -37,6 +38,13 @@ config_option = click.option(
 )
 
 
+def _collect_rarely() -> None:
+    """Nearly all that these programs drop is in no cycle and is freed without the collector, which would otherwise
+    look at every pod's record again and again: a fifth of the server's CPU time with 4,000 pods."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
 def run(
     config: Path | None,
     load: Callable[[str, Mapping[str, str], str], S],
@@ -54,6 +62,7 @@ def run(
     logging.configure(settings.log_level)
     for key in settings.unknown_keys:
         structlog.get_logger("interlink").warning("configuration.unknown-key", key=key, file=str(config))
+    _collect_rarely()
     try:
         asyncio.run(program(settings))
     except ModelError as error:

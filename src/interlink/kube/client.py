@@ -35,6 +35,7 @@ class KubeClient:
         self._may_write: Callable[[], None] = lambda: None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=credentials.tls or False, limit=64),
+            cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         )
 

@@ -17,8 +17,9 @@ from interlink.kubelet.dialects.server import Server
 from interlink.kubelet.errors import KubeletError
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.sources import KubeSource
-from interlink.kubelet.pods import planning, views
+from interlink.kubelet.pods import deferring, planning, views
 from interlink.kubelet.pods.creating import Creator
+from interlink.kubelet.pods.deferring import Deferred
 from interlink.kubelet.pods.jobs import Jobs
 from interlink.kubelet.pods.planning import Action
 from interlink.kubelet.pods.publishing import Publisher
@@ -64,6 +65,7 @@ class PodLoop:
         self._asked_grace: dict[str, int] = {}
         self._queue = WorkQueue(self._handle, self._on_failure, workers=_WORKERS)
         self._creates = WorkQueue(self._create, self._on_failure, workers=concurrent_creates, order=self._age)
+        self._deferred = Deferred(self._queue.add)
         self._show()
 
     def _show(self) -> None:
@@ -141,14 +143,23 @@ class PodLoop:
             return
         change = self.jobs.changes.get(uid)
         self._watch_deadline(seen.pod)
+        action = self._plan(uid, seen)
+        if action is Action.PUBLISH and self._can_wait(seen.pod, change):
+            self._deferred.put(uid)
+            return
         try:
-            await self._act(self._plan(uid, seen), seen, change)
+            await self._act(action, seen, change)
         except NotFound:
             log.info("pod.vanished", pod=seen.pod.full_name, pod_uid=uid)
         if (told_at := self._told_at.pop(uid, None)) is not None:
             metrics.STATUS_LAG.observe(asyncio.get_running_loop().time() - told_at)
         if present is None:
             self._forget(uid)
+
+    def _can_wait(self, pod: Pod, change: Change | None) -> bool:
+        now = asyncio.get_running_loop().time()
+        age_s = now - self._told_at.get(pod.uid, now)
+        return change is not None and self._creates.length > 0 and deferring.can_wait(pod, change, age_s=age_s)
 
     async def _act(self, action: Action, seen: Seen, change: Change | None) -> None:
         match action:
@@ -183,6 +194,8 @@ class PodLoop:
             later_s = await self._creator.create(seen, seen_at=self._seen_at[uid])
             if later_s:
                 asyncio.get_running_loop().call_later(later_s, self._creates.add, uid)
+        if self._creates.length == 0:
+            self._deferred.resume()
 
     async def _ask_delete(self, pod: Pod) -> None:
         with step("vk.delete"):
