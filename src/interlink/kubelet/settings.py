@@ -273,11 +273,7 @@ def _server_tls(server: Address, file: KubeletFile, source: str) -> ssl.SSLConte
     if not wanted.ca_cert_file:
         wanted = msgspec.structs.replace(wanted, ca_cert_file=file.http.ca_cert)
         authority_key = f"{source}: HTTP.CaCert"
-    context = tls.client_context(wanted, key=f"{source}: TLS", authority_key=authority_key)
-    if file.http.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+    return tls.client_context(wanted, key=f"{source}: TLS", authority_key=authority_key, is_insecure=file.http.insecure)
 
 
 def _resources(setting: ResourcesSetting, source: str) -> dict[str, str]:

@@ -1,11 +1,16 @@
 """TLS from the files that a configuration names: 1.2 at least, client certificates when an authority is named."""
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import structlog
 
 from interlink.model.errors import ConfigurationError
+
+log = structlog.get_logger(__name__)
 
 
 class TLSFile(msgspec.Struct, frozen=True, rename="pascal"):
@@ -18,26 +23,87 @@ class TLSFile(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 def server_context(tls: TLSFile, *, key: str) -> ssl.SSLContext:
-    """With an authority, clients must show a certificate of it. Raises ConfigurationError naming the key."""
+    """With an authority, clients must show a certificate of it. Each new connection uses the files as they are then.
+
+    Raises ConfigurationError naming the key.
+    """
     if not tls.cert_file or not tls.key_file:
         raise ConfigurationError(f"{key}: CertFile and KeyFile are needed for https")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _load(context, tls, key, authority_key=f"{key}.CACertFile")
-    if tls.ca_cert_file:
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+
+    def configure(context: ssl.SSLContext) -> None:
+        _load(context, tls, key, authority_key=f"{key}.CACertFile")
+        if tls.ca_cert_file:
+            context.verify_mode = ssl.CERT_REQUIRED
+
+    return _Renewed(ssl.PROTOCOL_TLS_SERVER, configure, tls)
 
 
-def client_context(tls: TLSFile, *, key: str, authority_key: str = "") -> ssl.SSLContext:
-    """Trusts the named authority only, or the system's; shows the certificate when there is one.
+def client_context(tls: TLSFile, *, key: str, authority_key: str = "", is_insecure: bool = False) -> ssl.SSLContext:
+    """Trusts the named authority only, or the system's, or with `is_insecure` everybody; shows the certificate when
+    there is one. Each new connection uses the files as they are then. Raises ConfigurationError naming the key.
 
     `authority_key`: where the authority is named, if not in the block itself.
     """
-    context = ssl.create_default_context()
-    if tls.ca_cert_file:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _load(context, tls, key, authority_key=authority_key or f"{key}.CACertFile")
-    return context
+
+    def configure(context: ssl.SSLContext) -> None:
+        if not tls.ca_cert_file:
+            context.load_default_certs()
+        _load(context, tls, key, authority_key=authority_key or f"{key}.CACertFile")
+        if is_insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+
+    return _Renewed(ssl.PROTOCOL_TLS_CLIENT, configure, tls)
+
+
+class _Renewed(ssl.SSLContext):
+    """Makes another one for the next connection when its files have changed; from files that cannot be used, such as a
+    certificate whose key has not come yet, none is made, and the last one stays."""
+
+    _configure: Callable[[ssl.SSLContext], None]
+    _files: list[Path]
+    _stamps: list[object]
+    _newer: ssl.SSLContext | None
+
+    def __new__(cls, protocol: int, configure: Callable[[ssl.SSLContext], None], tls: TLSFile) -> "_Renewed":
+        """Raises ConfigurationError for files that cannot be used now."""
+        self = super().__new__(cls, protocol)
+        self._configure = configure
+        self._files = [Path(name) for name in (tls.cert_file, tls.key_file, tls.ca_cert_file) if name]
+        self._stamps = [_stamp(file) for file in self._files]
+        self._newer = None
+        configure(self)
+        return self
+
+    def __init__(self, protocol: int, configure: Callable[[ssl.SSLContext], None], tls: TLSFile) -> None:
+        """All is done in `__new__`, as the ssl module wants it."""
+
+    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
+        stamps = [_stamp(file) for file in self._files]
+        if stamps != self._stamps:
+            self._stamps = stamps
+            self._renew()
+        if self._newer is not None:
+            return self._newer.wrap_bio(*arguments, **named)
+        return super().wrap_bio(*arguments, **named)
+
+    def _renew(self) -> None:
+        newer = ssl.SSLContext(self.protocol)
+        try:
+            self._configure(newer)
+        except ConfigurationError as error:
+            log.warning("tls.files-unusable", error=str(error), next_step="what was read before stays in use")
+        else:
+            self._newer = newer
+
+
+def _stamp(file: Path) -> object:
+    """Differs when the file was replaced or written."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _load(context: ssl.SSLContext, tls: TLSFile, key: str, *, authority_key: str) -> None:
