@@ -29,9 +29,8 @@ from interlink.cli import tables
 from interlink.model.ids import PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.sdk.addresses import Address
-from interlink.sdk.batch import preparing
+from interlink.sdk.batch import preparing, runners
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.plugin import RUNNER
 from interlink.sdk.runtimes.none import HostProcesses
 from interlink.sdk.transport import Link
 from interlink.testing.errors import UnavailableError
@@ -245,7 +244,8 @@ def prepared(path: Path, command: list[str]) -> list[str]:
     tag = Tag("bench", PodUID(path.name), 0)
     plan = preparing.plan(request, codec.decode(bytes(pod), Pod), tag=tag, directory=directory, runtime=HostProcesses())
     directory.create()
-    preparing.write(plan, directory, RUNNER.read_bytes())
+    runners.install(directory.path.parent)
+    preparing.write(plan, directory)
     return ["/usr/bin/python3", "-I", "-S", str(directory.runner), "run", str(path)]
 
 

@@ -73,7 +73,7 @@ async def test_a_time_limit_t09a(bench: Bench, site: SlurmSite) -> None:
     await bench.until_starts(1)
     site.run("scontrol", "update", f"jobid={bench.job_id(uid)}", "EndTime=now")
 
-    await bench.wait(uid, "143 DeadlineExceeded", deadline_s=60)
+    await bench.wait(uid, "143 DeadlineExceeded", deadline_s=120)  # Slurm rounds up to a whole minute
     assert "time limit" in await bench.message(uid)
 
 

@@ -14,6 +14,7 @@ from msgspec import Raw
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus, read
 from interlink.plugins.local.scheduler import HostScheduler
+from interlink.sdk.batch import runners
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.errors import NotFound
@@ -34,7 +35,9 @@ class RuntimeBench:
         self._scheduler = HostScheduler(folder, max_pods=100, python=python)
         self.plugin = BatchPlugin(folder, scheduler=self._scheduler, runtime=runtime)
         # Back-off is the runner's own matter; here nobody waits for ten seconds.
-        self.plugin._runner = self.plugin._runner.replace(b"_RESET_S = 10, ", b"_RESET_S = 0.2, ")
+        runners.install(folder)
+        runner = runners.place(folder) / "runner.py"
+        runner.write_bytes(runner.read_bytes().replace(b"_RESET_S = 10, ", b"_RESET_S = 0.2, "))
         self._pods: dict[str, Document] = {}
 
     async def start(

@@ -112,7 +112,7 @@ class SlurmSite:
         state = self.folder / "state"
         self._await("the controller's state file", lambda: holding.encode() in (state / "job_state").read_bytes())
         copy = Path(tempfile.mkdtemp(dir=self.folder, prefix="saved-"))
-        shutil.copytree(state, copy, dirs_exist_ok=True)
+        self._await("a copy of the controller's state", lambda: _is_copied(state, copy))
         return copy
 
     def crash_controller(self, saved: Path) -> None:
@@ -374,6 +374,15 @@ def _check_available(*, has_accounting: bool) -> None:
         raise UnavailableError(f"{ADVICE}; missing: {', '.join(missing)}")
     if os.geteuid() != 0:
         raise UnavailableError("a Slurm of our own needs root")
+
+
+def _is_copied(source: Path, target: Path) -> bool:
+    """False when files went while they were copied: the controller replaces them as it likes."""
+    try:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    except shutil.Error:
+        return False
+    return True
 
 
 def _program(name: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from interlink.model.ids import JobID, Tag
+from interlink.sdk.batch import jobdir
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import Unreachable
@@ -72,8 +73,7 @@ class HostScheduler(Scheduler):
         return await asyncio.to_thread(self._jobs)
 
     def _jobs(self) -> list[Job]:
-        directories = [JobDirectory(path) for path in self._root.iterdir() if path.is_dir()]
-        return [job for directory in directories if (job := _job(directory)) is not None]
+        return [job for directory in jobdir.below(self._root) if (job := _job(directory)) is not None]
 
     async def capacity(self) -> PingAnswer:
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -6,7 +6,7 @@
         submitting      present: a submission was tried, at the file's time, whose outcome is not known
         ending.json     how the batch system says that the job ended, kept for when it has forgotten it
         cancelled       present: nothing may start here any more
-        spec.json       what the runner runs; runner.py the runner itself
+        spec.json       what the runner runs
         env/ volumes/   what the containers are given; env/ and volumes/secret/ go when the job ends
         claim-<n>/      made by the runner: attempt n has been started
         runner.lock     held by the living runner
@@ -20,6 +20,7 @@ All calls block; every write is durable on return.
 import contextlib
 import os
 import shutil
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from interlink.aio import files
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
+from interlink.sdk.batch import runners
 
 
 class Intention(msgspec.Struct, frozen=True):
@@ -92,6 +94,11 @@ class JobUse(msgspec.Struct, frozen=True):
     containers: dict[str, ContainerUse]
 
 
+def below(root: Path) -> Iterator["JobDirectory"]:
+    """Every job's; what begins with a dot is something else. Raises OSError."""
+    return (JobDirectory(path) for path in root.iterdir() if not path.name.startswith(".") and path.is_dir())
+
+
 class JobDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -110,7 +117,8 @@ class JobDirectory:
 
     @property
     def runner(self) -> Path:
-        return self.path / "runner.py"
+        """Beside the directory: one for all jobs of a version."""
+        return runners.place(self.path.parent)
 
     @property
     def env(self) -> Path:

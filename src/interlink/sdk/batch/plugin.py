@@ -22,7 +22,7 @@ from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
 from interlink.model.pods import Pod, skeleton, without_probes
-from interlink.sdk.batch import jobdir, logs, preparing, states
+from interlink.sdk.batch import jobdir, logs, preparing, runners, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.preparing import JobPlan
 from interlink.sdk.batch.runtime import Runtime
@@ -42,8 +42,6 @@ from interlink.wire.messages import (
 )
 
 log = structlog.get_logger(__name__)
-
-RUNNER = Path(__file__).with_name("runner.py")
 
 
 class BatchPlugin:
@@ -71,7 +69,6 @@ class BatchPlugin:
         self._runs_probes = runs_probes
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
-        self._runner = RUNNER.read_bytes()
         self._locks = KeyedLocks()
 
     async def create(self, request: RetrievedPodData) -> JobID:
@@ -108,7 +105,7 @@ class BatchPlugin:
     async def _write(self, job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -> None:
         """What the names in a pod make impossible will never be possible; all else may be, later."""
         try:
-            await asyncio.to_thread(_write, job, directory, self._runner, files)
+            await asyncio.to_thread(_write, job, directory, files)
         except OSError as error:
             if error.errno in _NAMES_OF_THE_POD:
                 raise Rejected(f"the pod's files cannot be made: {error.strerror}") from error
@@ -306,9 +303,10 @@ def _intend(request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirecto
     directory.intend(_intention(request, pod, tag))
 
 
-def _write(job: JobPlan, directory: JobDirectory, runner: bytes, files: Mapping[Path, bytes]) -> None:
+def _write(job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -> None:
     directory.create()
-    preparing.write(job, directory, runner, files)
+    runners.install(directory.path.parent)
+    preparing.write(job, directory, files)
 
 
 def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:
@@ -379,7 +377,7 @@ def _tell_in_logs(directory: JobDirectory, text: str) -> None:
 def _deleted_before(root: Path, deadline: float) -> tuple[list[_KnownJob], list[JobDirectory]]:
     """Jobs that were deleted before a moment, and tombstones of that age that never were a job."""
     jobs, empty = [], []
-    for directory in (JobDirectory(path) for path in root.iterdir() if path.is_dir()):
+    for directory in jobdir.below(root):
         try:
             cancelled_at = directory.cancelled_at()
             if cancelled_at is None or cancelled_at > deadline:
@@ -397,8 +395,8 @@ def _deleted_before(root: Path, deadline: float) -> tuple[list[_KnownJob], list[
 
 def _unverified(root: Path, verified: set[PodUID]) -> list[_KnownJob]:
     """Submitted jobs, and deleted ones, of which nobody knows yet that the batch system has taken it in for good."""
-    paths = [path for path in root.iterdir() if path.name not in verified and path.is_dir()]
-    return [job for job in _intended_each(map(JobDirectory, paths)) if job.job_id is not None]
+    directories = [directory for directory in jobdir.below(root) if directory.pod_uid not in verified]
+    return [job for job in _intended_each(directories) if job.job_id is not None]
 
 
 def _intended_each(directories: Iterable[JobDirectory]) -> Iterator[_KnownJob]:

@@ -78,15 +78,13 @@ def _check_names(kind: str, names: list[str]) -> None:
             raise Rejected(f"there are several {kind}s of the name {name!r}")
 
 
-def write(
-    job: JobPlan, directory: JobDirectory, runner: bytes, others: Mapping[Path, bytes] = MappingProxyType({})
-) -> None:
+def write(job: JobPlan, directory: JobDirectory, others: Mapping[Path, bytes] = MappingProxyType({})) -> None:
     """Idempotent; the specification is durable on return. Files are never readable by others while they are written."""
     for path in job.directories:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in job.files:
         _write(file)
-    files.write_together({directory.spec: job.spec, directory.runner: runner, **others})
+    files.write_together({directory.spec: job.spec, **others})
 
 
 def refresh(message: Refresh, directory: JobDirectory) -> None:

@@ -10,6 +10,7 @@ from interlink.model.errors import ConfigurationError
 from interlink.model.ids import PodUID, Tag
 from interlink.plugins.slurm import directives, settings
 from interlink.plugins.slurm.settings import Script, SlurmSettings
+from interlink.sdk.batch import runners
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.errors import Rejected
 from tests.unit.builders import Document, pod
@@ -241,7 +242,8 @@ def test_a_site_may_distrust_pods(key: str) -> None:
 
 # --- scripts ---------------------------------------------------------------------------------------------------------
 
-RUN = "exec /usr/bin/python3 -I -S /jobs/uid-1/runner.py run /jobs/uid-1\n"
+RUNNER = runners.place(Path("/jobs"))
+RUN = f"exec /usr/bin/python3 -I -S {RUNNER} run /jobs/uid-1\n"
 
 
 def script(annotations: Document | None = None, **fields: str) -> directives.Scripts:
@@ -268,7 +270,7 @@ def test_prefix_and_pre_exec_come_before_the_runner_in_this_order() -> None:
         "module purge",
         "wstunnel &",
         "module load x",
-        "exec /opt/python -I -S /jobs/uid-1/runner.py run /jobs/uid-1",
+        f"exec /opt/python -I -S {RUNNER} run /jobs/uid-1",
     ]
 
 

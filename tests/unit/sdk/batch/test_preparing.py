@@ -110,15 +110,15 @@ def test_a_plan_is_pure(directory: JobDirectory) -> None:
 
 
 def test_a_written_plan_is_in_its_place(directory: JobDirectory) -> None:
-    """Files of volumes, of the runtime, the environment, the runner and the specification."""
+    """Files of volumes, of the runtime, the environment and the specification."""
     directory.create()
     plan = planned(directory, **mounting(name="config"))
-    preparing.write(plan, directory, b"the runner")
+    preparing.write(plan, directory)
 
     assert (directory.volume("config", "config") / "a").read_text() == "text"
     assert (directory.path / "extra/c").read_bytes() == b"from the runtime"
     assert json.loads((directory.env / "c.json").read_bytes()) == [["A", "1"], ["B", "é\n"]]
-    assert (directory.runner.read_bytes(), directory.spec.read_bytes()) == (b"the runner", plan.spec)
+    assert directory.spec.read_bytes() == plan.spec
 
 
 def test_writing_a_plan_again_changes_nothing(directory: JobDirectory) -> None:
@@ -127,7 +127,7 @@ def test_writing_a_plan_again_changes_nothing(directory: JobDirectory) -> None:
     plan = planned(directory, **(mounting(name="config") | {"volumes": volumes}))
     directory.create()
     for _ in range(2):
-        preparing.write(plan, directory, b"the runner")
+        preparing.write(plan, directory)
 
     path = directory.volume("config", "config") / "a"
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("text", 0o400)
@@ -136,7 +136,7 @@ def test_writing_a_plan_again_changes_nothing(directory: JobDirectory) -> None:
 def test_what_is_written_is_private(directory: JobDirectory) -> None:
     """Nobody else enters the job's directory or reads an environment."""
     directory.create()
-    preparing.write(planned(directory, **mounting(name="scratch")), directory, b"")
+    preparing.write(planned(directory, **mounting(name="scratch")), directory)
 
     paths = (directory.path, directory.volume("empty", "scratch"), directory.env / "c.json")
     assert [oct(path.stat().st_mode & 0o777) for path in paths] == ["0o700", "0o700", "0o600"]

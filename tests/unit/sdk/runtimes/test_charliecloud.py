@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from interlink.sdk.batch import runners
 from interlink.sdk.batch.runtime import Mount
 from interlink.sdk.errors import Rejected
 from interlink.sdk.runtimes.charliecloud import Charliecloud
@@ -15,7 +16,7 @@ from tests.unit.sdk.runtimes.launching import DATA, HERE, LOGIN, VALUES, launche
 LOCAL = Charliecloud(ImageSettings(prefix="/images/"), python="/py", options=["-v"])
 REMOTE = Charliecloud(ImageSettings(), python="/py")
 TABLE = HERE.path / "mounts/c.json"
-ENTER = ["/py", "-I", "-S", "/jobs/uid-1/runner.py", "enter", str(TABLE), "--"]
+ENTER = ["/py", "-I", "-S", str(runners.place(Path("/jobs"))), "enter", str(TABLE), "--"]
 PATH = "--set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = ["ch-run", "-v", "--no-passwd", "--env-no-expand", PATH]
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from interlink.model.pods import Container
+from interlink.sdk.batch import runners
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Mount
 from interlink.sdk.errors import Rejected
@@ -63,7 +64,7 @@ def test_with_mounts_the_program_is_entered_through_a_table() -> None:
     found = launched(MOUNT, args=["-x"], workingDir="/data/w")
 
     table = HERE.path / "mounts/c.json"
-    assert found.argv == ["/py", "-I", "-S", "/jobs/uid-1/runner.py", "enter", str(table), "--", "sh", "-x"]
+    assert found.argv == ["/py", "-I", "-S", str(runners.place(Path("/jobs"))), "enter", str(table), "--", "sh", "-x"]
     assert found.inside == found.argv[:7]
     assert found.working_directory is None
     assert msgspec.json.decode(found.files[table]) == {
