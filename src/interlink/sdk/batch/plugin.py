@@ -49,7 +49,8 @@ RUNNER = Path(__file__).with_name("runner.py")
 class BatchPlugin:
     """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
     how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
-    the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs."""
+    the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs.
+    script_variables: of the job, that a ready-made job script gets; None means all."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class BatchPlugin:
         lost_after_s: float = 15.0,
         keep_deleted_s: float = 3600.0,
         runs_probes: bool = True,
+        script_variables: Sequence[str] | None = None,
     ) -> None:
         self._root = root
         self._scheduler = scheduler
@@ -69,6 +71,7 @@ class BatchPlugin:
         self._lost_after_s = lost_after_s
         self._keep_deleted_s = keep_deleted_s
         self._runs_probes = runs_probes
+        self._script_variables = script_variables
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
         self._runner = RUNNER.read_bytes()
@@ -97,7 +100,9 @@ class BatchPlugin:
         return job_id
 
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
-        job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
+        job = preparing.plan(
+            request, pod, tag=tag, directory=directory, runtime=self._runtime, variables=self._script_variables
+        )
         if job.notes:
             log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))
