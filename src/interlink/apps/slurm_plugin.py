@@ -55,6 +55,7 @@ def build(
         lost_after_s=settings.lost_after_s,
         keep_deleted_s=settings.keep_deleted_jobs_s,
         runs_probes=settings.runs_probes,
+        exports_volumes=settings.exports_volumes,
     )
     return plugin, slurm
 
