@@ -896,6 +896,24 @@ def test_what_is_not_honoured_is_said_once(job: Job) -> None:
     assert done.stderr.count("container main: securityContext: runAsUser") == 1
 
 
+def test_a_launcher_is_put_before_the_command(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of the machine, found on the job's own path; its words may be variables of the job."""
+    monkeypatch.setenv("TASKS", "3")
+    launcher = ["echo", "-np", ["TASKS", "1"], ["NO_SUCH", "none"]]
+    job.write(container("main", "exit 4", launcher=launcher, passed={"TASKS": "TASKS"}))
+
+    assert job.run() == 0
+    assert job.output("main") == b"-np 3 none /bin/sh -c exit 4\n"
+
+
+def test_a_launcher_that_is_missing_is_named(job: Job) -> None:
+    """As any program that cannot be started."""
+    job.write(container("main", "exit 0", launcher=["mpiexec-of-nobody", "-np", ["TASKS", "1"]]))
+
+    assert job.run() == 128
+    assert job.terminated("main")["message"] == "cannot start: mpiexec-of-nobody: not found on this machine"
+
+
 # Images
 
 

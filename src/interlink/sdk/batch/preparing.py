@@ -214,6 +214,7 @@ def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any
         "termination_message_path": str(message),
         "termination_message_policy": container.termination_message_policy or "File",
         "inside": launch.inside,
+        "launcher": launch.launcher,
         "program_at": launch.program_at,
         "image_at": launch.image_at,
         "passed": launch.passed,

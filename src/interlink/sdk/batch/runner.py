@@ -16,7 +16,7 @@ A pod may bring a script that runs its containers in its own way: then that is t
 containers is read from the files that it writes.
 
 It leaves to others how a container is started (of ``argv`` only the words change that the machine alone knows: where
-the runtime's program and the pulled image are), what volumes hold, and what a pod's status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
+the runtime's program and the pulled image are, how many tasks the job has), what volumes hold, and what a pod's status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
 nothing about; run it with ``python3 -I`` so that a payload's PYTHON* variables cannot reach it.
 
     runner.py run JOBDIR                       run the job that JOBDIR/spec.json describes
@@ -167,6 +167,11 @@ def job_variable(name):
             return None
         value = os.fsencode(user.pw_dir if name == "HOME" else user.pw_name)
     return value
+
+
+def variable_or(name, default):
+    value = job_variable(name)
+    return default if value is None else value.decode("utf-8", "surrogateescape")
 
 
 def find_program(word):
@@ -1038,8 +1043,15 @@ class Container:
             env.update(environment(self._spec.get("passed") or {}, self._read_env()))
             inside = self._words(self._spec.get("inside") or [])
             self._actor = Actor(self._pod.children, inside, env, self._cwd)
-            self._payload = self._launch(self._words(self._spec["argv"]), env)
+            self._payload = self._launch(self._launcher() + self._words(self._spec["argv"]), env)
             return self._payload
+
+    def _launcher(self):
+        """What is put before the command: a program of this machine and its words, where a pair is a variable of the
+        job's own and what stands for a missing one."""
+        words = self._spec.get("launcher") or []
+        words = [word if isinstance(word, str) else variable_or(*word) for word in words]
+        return [to_bytes(word) for word in [find_program(words[0])] + words[1:]] if words else []
 
     def _words(self, words):
         """Command words with what only this machine knows: where the runtime's program and the image are."""
