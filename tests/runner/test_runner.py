@@ -1219,6 +1219,15 @@ def test_what_a_script_is_given(
     assert not job.file("env").exists()
 
 
+def test_what_a_script_uses_is_its_containers(job: Job) -> None:
+    """Where it has one; of several nobody knows which of them uses it."""
+    write_script(job, "while :; do :; done", "a", usage_s=0.1)
+    job.start()
+    eventually(lambda: usage(job).get("a", {}).get("cpuSeconds"), "the use of CPU time")
+
+    assert usage(job)["a"]["memoryBytes"] > 0
+
+
 def test_nothing_of_a_script_survives_a_killed_runner(job: Job) -> None:
     """As of containers."""
     write_script(job, "setsid sh -c 'echo $$ >> pids; exec sleep 60' & echo $$ >> pids; sleep 60", "a")

@@ -1283,6 +1283,11 @@ class Shadow(Container):
         self._record_terminated(dict(self._end(), startedAt=started_at, finishedAt=ended_at or timestamp()))
         return True
 
+    def usage(self):
+        """The script's, where it runs this container alone."""
+        is_alone = self._pod.regular == [self] and "running" in self.status["state"]
+        return self._pod.script.usage() if is_alone else None
+
     def file(self, kind):
         return self._pod.path("%s-%s.%s" % ("init" if self.is_init else "run", self.name, kind))
 

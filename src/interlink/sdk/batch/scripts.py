@@ -61,7 +61,7 @@ def program(script: str, directory: JobDirectory, variables: Sequence[str] | Non
 def _interpreter(script: str) -> list[str]:
     """As the kernel reads the first line, but also where files cannot be executed; without one it is bash."""
     first, _, _ = script.partition("\n")
-    return first[2:].split(None, 1) if first.startswith("#!") and first[2:].strip() else ["bash"]
+    return first[2:].strip().split(None, 1) if first.startswith("#!") and first[2:].strip() else ["bash"]
 
 
 def notes(containers: Iterable[Container]) -> list[str]:

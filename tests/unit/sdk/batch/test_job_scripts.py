@@ -77,7 +77,7 @@ def test_a_site_may_say_which_variables_a_script_gets() -> None:
         ("echo", ["bash"]),
         ("#!/bin/sh\necho", ["/bin/sh"]),
         ("#! /usr/bin/env -S bash -l\necho", ["/usr/bin/env", "-S bash -l"]),
-        ("#!/bin/sh", ["/bin/sh"]),
+        ("#!/bin/sh -e \r\necho", ["/bin/sh", "-e"]),
         ("#!\necho", ["bash"]),
         ("# a comment\necho", ["bash"]),
     ],
