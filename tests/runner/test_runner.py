@@ -896,6 +896,24 @@ def test_what_is_not_honoured_is_said_once(job: Job) -> None:
     assert done.stderr.count("container main: securityContext: runAsUser") == 1
 
 
+def test_a_launcher_is_put_before_the_command(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of the machine, found on the job's own path; its words may be variables of the job."""
+    monkeypatch.setenv("TASKS", "3")
+    launcher = ["echo", "-np", ["TASKS", "1"], ["NO_SUCH", "none"]]
+    job.write(container("main", "exit 4", launcher=launcher, passed={"TASKS": "TASKS"}))
+
+    assert job.run() == 0
+    assert job.output("main") == b"-np 3 none /bin/sh -c exit 4\n"
+
+
+def test_a_launcher_that_is_missing_is_named(job: Job) -> None:
+    """As any program that cannot be started."""
+    job.write(container("main", "exit 0", launcher=["mpiexec-of-nobody", "-np", ["TASKS", "1"]]))
+
+    assert job.run() == 128
+    assert job.terminated("main")["message"] == "cannot start: mpiexec-of-nobody: not found on this machine"
+
+
 # Images
 
 
@@ -1037,6 +1055,188 @@ def test_an_image_that_may_not_be_pulled(job: Job) -> None:
     assert job.run() == 128
     assert job.terminated("main")["reason"] == "ErrImageNeverPull"
     assert not job.file("pulls").exists()
+
+
+# Job scripts
+
+
+def write_script(
+    job: Job, script: str, *names: str, init: tuple[str, ...] = (), program: dict[str, Any] | None = None, **keys: Any
+) -> None:
+    argv = {"name": "jobScript", "argv": ["sh", "-c", script], "program_at": 0, "stops_group": True}
+    shadows = [{"name": name, "image": "img"} for name in (*init, *names)]
+    job.write(
+        *shadows[len(init) :],
+        init=tuple(shadows[: len(init)]),
+        script=argv | {"cwd": str(job.path), "has_job_environment": True} | (program or {}),
+        **keys,
+    )
+
+
+@on_every_python
+def test_a_script_says_how_its_containers_ended(job: Job) -> None:
+    """It runs once; each container has the output and the exit code that the script wrote for it."""
+    script = "echo x >> starts; for c in a b; do echo I am $c > run-$c.out; done; echo 0 > run-a.status"
+    write_script(job, script + "; echo 3 > run-b.status", "a", "b")
+
+    assert job.run() == 3
+    assert [(job.terminated(c)["exitCode"], job.terminated(c)["reason"]) for c in "ab"] == [
+        (0, "Completed"),
+        (3, "Error"),
+    ]
+    assert (job.output("a"), job.output("b")) == (b"I am a\n", b"I am b\n")
+    assert job.words("starts") == ["x"]
+    assert [status["name"] for status in job.state()["containers"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("ending", "code", "reason"), [("exit 0", 0, "Completed"), ("exit 4", 4, "Error")])
+@pytest.mark.parametrize("status", ["", "echo oops > run-a.status;", "mkdir run-a.status;", "echo 256 > run-a.status;"])
+def test_without_a_readable_status_a_container_has_the_scripts_end(
+    job: Job, status: str, ending: str, code: int, reason: str
+) -> None:
+    """Its message says so; its output is that of the script, if it has none of its own."""
+    write_script(job, f"echo hello; {status} {ending}", "a")
+
+    assert job.run() == code
+    assert (job.terminated("a")["exitCode"], job.terminated("a")["reason"]) == (code, reason)
+    assert "run-a.status" in job.terminated("a")["message"]
+    assert job.output("jobScript") == b"hello\n"
+    assert not job.file("logs/a").exists()
+
+
+def test_a_script_that_cannot_be_started_ends_its_containers(job: Job) -> None:
+    """With the words of a program that cannot be started."""
+    write_script(job, "", "a", program={"argv": ["/no/such/shell"]})
+
+    assert job.run() == 128
+    assert job.terminated("a")["reason"] == "StartError"
+    assert "/no/such/shell: not found on this machine" in job.terminated("a")["message"]
+
+
+def test_a_container_of_a_script_ends_with_its_status(job: Job) -> None:
+    """While others run. The last one ends with the script, which may have results to save before the pod is over."""
+    write_script(
+        job, f"echo 1 > run-a.status; {IS_THERE % 'go'}; echo 0 > run-b.status; {IS_THERE % 'saved'}; exit 5", "a", "b"
+    )
+    runner = job.start()
+    eventually(lambda: job.status("a")["state"].get("terminated"))
+
+    assert job.is_running("b")
+    job.file("go").touch()
+    eventually(job.file("run-b.status").exists)
+    time.sleep(1)  # more than a look
+    assert job.is_running("b")
+    job.file("saved").touch()
+    assert runner.wait(10) == 5
+    assert job.terminated("b")["exitCode"] == 0
+
+
+def test_init_containers_of_a_script_end_before_the_others_begin(job: Job) -> None:
+    """With their status, or when the script has gone on to a later container."""
+    write_script(
+        job,
+        f"echo 0 > init-i.status; {IS_THERE % 'go'}; echo > run-a.out; {IS_THERE % 'end'}; exit 6",
+        "a",
+        init=("i", "j"),
+    )
+    runner = job.start()
+    eventually(lambda: job.is_running("j"))
+
+    assert job.terminated("i")["exitCode"] == 0
+    assert "waiting" in job.status("a")["state"]
+    job.file("go").touch()
+    eventually(lambda: job.is_running("a"))
+    assert job.terminated("j")["exitCode"] == 0
+    job.file("end").touch()
+    assert runner.wait(10) == 6
+    assert job.terminated("a")["exitCode"] == 6
+
+
+def test_a_failed_init_container_of_a_script(job: Job) -> None:
+    """The other containers never start; the script ends as it wants to."""
+    write_script(job, "echo 9 > init-i.status; touch saved; exit 9", "a", init=("i",))
+
+    assert job.run() == 9
+    assert job.terminated("i")["exitCode"] == 9
+    assert job.status("a")["state"] == {"waiting": {"reason": "PodInitializing"}}
+    assert job.file("saved").exists()
+
+
+def test_programs_of_a_script_have_the_grace_period(job: Job) -> None:
+    """TERM reaches them, although the shell that runs them dies of it at once; their last output is kept."""
+    trap = "trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+    write_script(job, f'sh -c "{trap}" > run-a.out; echo $? > run-a.status', "a")
+    runner = job.start()
+    eventually(lambda: job.output("a"))
+    began = time.monotonic()
+    job.file("cancelled").write_text('{"grace_s": 30}')
+
+    assert runner.wait(10) == 143
+    assert time.monotonic() - began < 5
+    assert job.output("a") == b"up\nsaved\n"
+    assert job.terminated("a")["exitCode"] == 143
+    assert job.state()["reason"] == "Cancelled"
+
+
+def test_a_script_that_does_not_heed_term_is_killed(job: Job) -> None:
+    """With all that it has started, at the end of the grace period."""
+    write_script(job, "trap '' TERM; sleep 60 & echo $! > pid; echo up; wait; sleep 60", "a")
+    runner = job.start()
+    eventually(lambda: job.words("pid"))
+    job.file("cancelled").write_text('{"grace_s": 1}')
+
+    assert runner.wait(10) == 137
+    assert job.terminated("a")["exitCode"] == 137
+    assert not is_alive(int(job.words("pid")[0]))
+
+
+def test_a_deadline_ends_a_script(job: Job) -> None:
+    """As it ends containers."""
+    write_script(job, "echo 0 > init-i.status; sleep 60", "a", init=("i",), deadline_s=1)
+
+    assert job.run() == 143
+    assert job.state()["reason"] == "DeadlineExceeded"
+
+
+@pytest.mark.parametrize(
+    ("given", "output"),
+    [
+        ({"has_job_environment": True}, b"/job /h x\n"),
+        ({"has_job_environment": False, "passed": {"MARK": "MARK"}}, b"/job  x\n"),
+    ],
+)
+def test_what_a_script_is_given(
+    job: Job, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], output: bytes
+) -> None:
+    """Its own variables, and those of the job that it may have: all, or some. Its files go with the secrets."""
+    monkeypatch.setenv("MARK", "x")
+    monkeypatch.setenv("HOME", "/h")
+    env = job.environment("jobScript", [(b"SANDBOX", b"/job")])
+    write_script(job, 'echo "$SANDBOX $HOME $MARK"', "a", program={"env_file": env} | given)
+
+    assert job.run() == 0
+    assert job.output("jobScript") == output
+    assert not job.file("env").exists()
+
+
+def test_what_a_script_uses_is_its_containers(job: Job) -> None:
+    """Where it has one; of several nobody knows which of them uses it."""
+    write_script(job, "while :; do :; done", "a", usage_s=0.1)
+    job.start()
+    eventually(lambda: usage(job).get("a", {}).get("cpuSeconds"), "the use of CPU time")
+
+    assert usage(job)["a"]["memoryBytes"] > 0
+
+
+def test_nothing_of_a_script_survives_a_killed_runner(job: Job) -> None:
+    """As of containers."""
+    write_script(job, "setsid sh -c 'echo $$ >> pids; exec sleep 60' & echo $$ >> pids; sleep 60", "a")
+    runner = job.start()
+    pids = eventually(lambda: len(job.words("pids")) == 2 and job.words("pids"))
+    os.kill(job.holder(), signal.SIGKILL)
+
+    assert runner.wait(10) == 137
+    assert not any(is_alive(int(pid)) for pid in pids)
 
 
 # Trouble

@@ -117,3 +117,30 @@ async def test_an_image_that_is_not_there(there: Bench) -> None:
     await there.wait(uid, "255 Error")
 
     assert "/no/such.sif" in await there.logs(uid)
+
+
+MPIEXEC = """#!/bin/sh
+ranks=$2; shift 2
+while [ "${1##*/}" != apptainer ]; do shift; done
+for rank in $(seq "$ranks"); do PMI_RANK=$rank "$@" & done
+wait
+"""
+
+
+@pytest.mark.parametrize("is_contained", [False, True])
+async def test_ranks_run_in_an_image(there: Bench, newest: tuple[NewestSlurmSite, Path], *, is_contained: bool) -> None:
+    """`mpiexec` stands outside; what it tells them by variables reaches them where the site does not contain all."""
+    program = newest[1] / "bin" / "mpiexec"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(MPIEXEC)
+    program.chmod(0o755)
+    there.restart(CommandPrefix=f"export PATH={program.parent}:$PATH")
+    options = {} if is_contained else {"slurm-job.vk.io/singularity-options": "--containall=false"}
+    annotations = {"slurm-job.vk.io/flags": "--ntasks=2", "slurm-job.vk.io/mpi-flags": "--x y", **options}
+    uid = await there.start(
+        containers=[container("cat /etc/of-the-image; echo rank $PMI_RANK")], annotations=annotations
+    )
+    await there.wait(uid, "0 Completed")
+
+    ranks = ["rank", "rank"] if is_contained else ["rank 1", "rank 2"]
+    assert sorted((await there.logs(uid)).splitlines()) == ["busybox", "busybox", *ranks]

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from aiohttp import web
 
 from interlink.testing.programs import Programs
+from interlink.testing.waiting import until_async
+from tests.support.jobs import end_jobs, living_jobs
 from tests.support.server_client import ServerClient, pod, uid_of
 from tests.support.strange_plugin import StrangePlugin
 
@@ -122,3 +124,83 @@ async def test_builder_without_configuration_is_refused(client: ServerClient) ->
     code, text = await client.ask("/create", {"pod": pod(), "jobscriptURL": "http://127.0.0.1:9/"})
 
     assert (code, "JobScriptBuildConfig" in text) == (422, True)
+
+
+# --- the script in the job of the local plugin -----------------------------------------------------------------------
+
+SCRIPT = """#!/bin/sh
+cd "$workingPath"
+test "$SANDBOX" = "$PWD" || exit 90
+echo of the script
+echo of the container > run-c.out
+until [ -e %s ]; do sleep 0.05; done
+echo 3 > run-c.status
+exit 5
+"""
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Programs]:
+    """The server and the local plugin, running; it gives its jobs nothing of an environment with a password in it."""
+    programs = Programs(tmp_path, server_keys={"StatusInterval": 0.1, "JobScriptBuildConfig": {}})
+    programs.plugin.environ["PASSWORD_OF_THE_SITE"] = "p4ssw0rd"
+    programs.start()
+    yield programs
+    programs.stop()
+    end_jobs(programs.jobs)
+
+
+async def test_the_script_runs_in_place_of_the_containers_commands(
+    local: Programs,
+    session: aiohttp.ClientSession,
+    aiohttp_builder: Callable[[web.Response], Any],
+    tmp_path: Path,
+) -> None:
+    """Once, over a restart of the plugin; it says how its containers ended, and what they printed."""
+    client = ServerClient(session, local.server_port)
+    url, _ = await aiohttp_builder(web.Response(text=SCRIPT % (tmp_path / "go")))
+    document = pod()
+    code, _ = await client.ask("/create", {"pod": document, "jobscriptURL": url})
+    await client.until_state(document, "running")
+    local.plugin.restart()
+    (tmp_path / "go").touch()
+    await client.until_state(document, "terminated")
+
+    state = (await client.status(document))[0]["containers"][0]["state"]
+    _, log = await client.ask("/getLogs", {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {}})
+    assert (code, state["terminated"]["exitCode"], log) == (200, 3, "of the container\n")
+    assert not (local.jobs / uid_of(document) / "env").exists()
+
+
+async def test_a_deleted_pods_script_ends(
+    local: Programs, session: aiohttp.ClientSession, aiohttp_builder: Callable[[web.Response], Any]
+) -> None:
+    """Its own output is the container's, and knows nothing of the site's secrets."""
+    client = ServerClient(session, local.server_port)
+    url, _ = await aiohttp_builder(web.Response(text="env; exec sleep 60"))
+    document = pod()
+    await client.ask("/create", {"pod": document, "jobscriptURL": url})
+    await client.until_state(document, "running")
+    code, _ = await client.ask("/delete", document, method="DELETE")
+
+    assert code == 200
+    assert await until_async(lambda: no_jobs(local), deadline_s=30)
+    _, log = await client.ask("/getLogs", {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {}})
+    assert "workingPath=" in log
+    assert "PASSWORD" not in log
+
+
+async def no_jobs(local: Programs) -> bool:
+    return living_jobs(local.jobs) == []
+
+
+async def test_a_script_that_is_none_rejects_the_pod(
+    local: Programs, session: aiohttp.ClientSession, aiohttp_builder: Callable[[web.Response], Any]
+) -> None:
+    """In one line; nothing of the content is told."""
+    client = ServerClient(session, local.server_port)
+    url, _ = await aiohttp_builder(web.Response(text="secret\0" * 10))
+
+    code, text = await client.ask("/create", {"pod": pod(), "jobscriptURL": url})
+
+    assert (code, "jobScript: it holds a zero byte" in text, "secret" in text) == (422, True, False)

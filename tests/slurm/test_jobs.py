@@ -45,6 +45,20 @@ async def test_containers_run_at_the_same_time_t07(bench: Bench) -> None:
     assert await until_async(have_ended, deadline_s=30), await bench.containers(uid)
 
 
+async def test_a_site_without_data_of_pods(bench: Bench) -> None:
+    """ExportPodData: false. The pod runs without its volumes."""
+    bench.restart(ExportPodData=False)
+    mount = {"volumeMounts": [{"name": "data", "mountPath": "/no-such-place"}, {"name": "s", "mountPath": "/s"}]}
+    uid = bench.pod(
+        volumes=[{"name": "data", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "never-came"}}],
+        containers=[bench.container("c0", "ls -d /no-such-place /s; exit 0", **mount)],
+    )
+    await bench.create(uid)
+
+    await bench.wait(uid, "0 Completed")
+    assert not (bench.folder / uid / "volumes").exists()
+
+
 async def test_init_containers_run_first_t08(bench: Bench) -> None:
     """One that fails ends the pod; the main container never starts."""
     uid = bench.pod("echo never", initContainers=[bench.container("i0", "exit 0"), bench.container("i1", "exit 7")])

@@ -87,6 +87,15 @@ class ServerClient:
         assert change is not None
         return change
 
+    async def until_state(self, document: Document, state: str, *, deadline_s: float = 20) -> None:
+        """Wait until the first container is `running`, `waiting` or `terminated`."""
+
+        async def is_there() -> bool:
+            found = await self.status(document)
+            return bool(found) and state in (found[0]["containers"] or [{"state": {}}])[0]["state"]
+
+        assert await until_async(is_there, deadline_s=deadline_s), await self.status(document)
+
     async def ready(self) -> str:
         return (await self.ask("/readyz", method="GET"))[1]
 

@@ -36,6 +36,7 @@ class Bench:
         self.folder = folder
         self.keys = keys
         self._pods: dict[str, Document] = {}
+        self.job_scripts: dict[str, str] = {}
         self.plugin = self.restart()
 
     def restart(self, **keys: object) -> BatchPlugin:
@@ -95,7 +96,8 @@ class Bench:
 
     def request(self, uid: str) -> RetrievedPodData:
         origin = Origin(cluster=DEFAULT_CLUSTER, node="vk", attempt=0)
-        return RetrievedPodData(pod=Raw(msgspec.json.encode(self._pods[uid])), interlink=origin)
+        script = self.job_scripts.get(uid, msgspec.UNSET)
+        return RetrievedPodData(pod=Raw(msgspec.json.encode(self._pods[uid])), interlink=origin, job_script=script)
 
     def tag(self, uid: str) -> Tag:
         return Tag(DEFAULT_CLUSTER, PodUID(uid), 0)

@@ -9,6 +9,7 @@ from interlink.plugins.local.scheduler import HostScheduler
 from interlink.plugins.local.settings import LocalSettings
 from interlink.sdk import serving
 from interlink.sdk.batch.plugin import BatchPlugin
+from interlink.sdk.runtimes import common
 
 
 async def run(settings: LocalSettings) -> None:
@@ -22,5 +23,7 @@ async def run(settings: LocalSettings) -> None:
         scheduler=HostScheduler(settings.root, max_pods=settings.max_pods),
         runtime=runtimes.make(settings.runtime, python=sys.executable),
         keep_deleted_s=settings.keep_deleted_jobs_s,
+        # The job's environment is the plugin's own here, in which there may be what is not for pods.
+        script_variables=[*common.OF_THE_MACHINE, *common.GPU_VARIABLES, *settings.runtime.passed],
     )
     await serving.run(plugin, settings.listening)

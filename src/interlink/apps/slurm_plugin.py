@@ -21,6 +21,7 @@ from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import SDKError
+from interlink.sdk.runtimes.mpi import Ranks
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +56,7 @@ def build(
         lost_after_s=settings.lost_after_s,
         keep_deleted_s=settings.keep_deleted_jobs_s,
         runs_probes=settings.runs_probes,
+        exports_volumes=settings.exports_volumes,
     )
     return plugin, slurm
 
@@ -99,7 +101,7 @@ async def uses_accounting(slurm: Slurm, settings: SlurmSettings) -> bool:
 
 def runtime(settings: SlurmSettings) -> Runtime:
     """How containers are started, through the proxy where one is set up."""
-    made = runtimes.make(settings.runtime, python=settings.script.python)
+    made = Ranks(runtimes.make(settings.runtime, python=settings.script.python))
     return _ThroughProxy(made, settings.script) if settings.script.tsocks_library else made
 
 

@@ -3,6 +3,7 @@
 Field names follow the Kubernetes API; a `null` list reads as an empty one.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 from ipaddress import ip_address
 from typing import Any
@@ -353,6 +354,33 @@ def without_probes(pod: Pod) -> Pod:
 
     spec = msgspec.structs.replace(
         pod.spec, containers=bare(pod.spec.containers), init_containers=bare(pod.spec.init_containers)
+    )
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def data_volumes(pod: Pod) -> list[str]:
+    """The volumes that hold data which comes with the pod, or none yet: not those that are the machine's."""
+    return [
+        volume.name
+        for volume in pod.spec.volumes or []
+        if any((volume.config_map, volume.secret, volume.projected, volume.downward_api, volume.empty_dir))
+    ]
+
+
+def without_volumes(pod: Pod, names: Collection[str]) -> Pod:
+    """And without what containers mount of them."""
+
+    def bare(containers: list[Container] | None) -> list[Container]:
+        return [
+            msgspec.structs.replace(c, volume_mounts=[m for m in c.volume_mounts or [] if m.name not in names])
+            for c in containers or []
+        ]
+
+    spec = msgspec.structs.replace(
+        pod.spec,
+        volumes=[volume for volume in pod.spec.volumes or [] if volume.name not in names],
+        containers=bare(pod.spec.containers),
+        init_containers=bare(pod.spec.init_containers),
     )
     return msgspec.structs.replace(pod, spec=spec)
 

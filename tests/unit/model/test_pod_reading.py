@@ -87,3 +87,26 @@ def test_a_pod_reads_back_as_it_was_written() -> None:
     full = pod(metadata={"labels": {"a": "b"}, "generation": 3}, volumes=[{"name": "v", "emptyDir": {}}])
 
     assert msgspec.json.decode(msgspec.json.encode(full), type=Pod) == full
+
+
+def test_data_volumes_can_be_left_out() -> None:
+    """With what containers mount of them; what is the machine's own stays."""
+    sources: dict[str, Any] = {
+        "cm": {"configMap": {"name": "cm"}},
+        "secret": {"secret": {"secretName": "s"}},
+        "token": {"projected": {"sources": []}},
+        "down": {"downwardAPI": {"items": []}},
+        "scratch": {"emptyDir": {}},
+        "host": {"hostPath": {"path": "/data"}},
+    }
+    container = {"name": "c", "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in sources]}
+    volumes = [{"name": name, **source} for name, source in sources.items()]
+    whole = pod(containers=[container], initContainers=[container], volumes=volumes)
+
+    names = pods.data_volumes(whole)
+    spec = pods.without_volumes(whole, names).spec
+
+    assert names == ["cm", "secret", "token", "down", "scratch"]
+    assert [volume.name for volume in spec.volumes or []] == ["host"]
+    for kept in (*(spec.containers or []), *(spec.init_containers or [])):
+        assert [mount.name for mount in kept.volume_mounts or []] == ["host"]

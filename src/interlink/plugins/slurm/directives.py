@@ -18,19 +18,19 @@ from interlink.plugins.slurm.resources import Wanted
 from interlink.plugins.slurm.settings import Flavor, GPUKeys, NamespaceKeys, Policy, Script
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.errors import Rejected
+from interlink.sdk.runtimes import mpi
 
 FLAGS = "slurm-job.vk.io/flags"
 OLD_FLAGS = "slurm-job.knoc.io/flags"
 FLAVOR = "slurm-job.vk.io/flavor"
 PRE_EXEC = "slurm-job.vk.io/pre-exec"
-MPI_FLAGS = "slurm-job.vk.io/mpi-flags"
 POD_IP = "interlink.eu/pod-ip"
 WSTUNNEL = "interlink.eu/wstunnel-client-commands"
 RUNTIME_OPTIONS = tuple(
     f"slurm-job.vk.io/{name}"
     for name in ("singularity-mounts", "singularity-options", "enroot-mounts", "enroot-options", "image-root")
 )
-_DANGEROUS = (PRE_EXEC, WSTUNNEL, *RUNTIME_OPTIONS)
+_DANGEROUS = (PRE_EXEC, WSTUNNEL, *RUNTIME_OPTIONS, mpi.FLAGS)
 
 
 class Submission(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     EnrootPath: as RuntimePath, for enroot.
     EnrootDefaultOptions: as RuntimeOptions, for enroot.
     EnrootPrefix: accepted and not used, as in the existing plugin.
-    ExportPodData: accepted; volumes are always there.
+    ExportPodData: false leaves out configMap, secret, projected, downward API and emptyDir volumes, and their mounts.
     EnableProbes: false leaves out the probes of pods; a container is ready when it runs then.
     Tsocks: set up a SOCKS proxy through ssh to a login node in every job.
     TsocksPath: the library that uses the proxy.
@@ -236,6 +236,7 @@ class SlurmSettings(msgspec.Struct, frozen=True):
     uses_accounting: bool | None
     policy: Policy
     runs_probes: bool
+    exports_volumes: bool
     script: Script
     runtime: RuntimeSettings
     memory_is_fatal: bool
@@ -296,6 +297,7 @@ def _load(
         uses_accounting=file.use_accounting,
         policy=_policy(file, is_root=is_root),
         runs_probes=file.enable_probes,
+        exports_volumes=file.export_pod_data,
         script=_script(file, environment),
         runtime=_runtime(file, environment),
         memory_is_fatal=not file.ignore_out_of_memory,

@@ -8,11 +8,14 @@
         cancelled       present: nothing may start here any more
         spec.json       what the runner runs
         env/ volumes/   what the containers are given; env/ and volumes/secret/ go when the job ends
+        env/jobScript   a ready-made job script, which runs in place of the containers' own commands
+        run-<c>.out     written by such a script for a container, as run-<c>.status; init-<c>.… for an init container
         claim-<n>/      made by the runner: attempt n has been started
         runner.lock     held by the living runner
         state.json      the job's own truth, written by the runner
         usage.json      what running containers used when the runner last looked; may be lost
         logs/<c>/<n>.log
+        logs/jobScript/0.log
 
 All calls block; every write is durable on return.
 """
@@ -31,6 +34,9 @@ from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
 from interlink.sdk.batch import runners
+
+SCRIPT = "jobScript"
+"""The name of a ready-made job script among containers, none of which can have it."""
 
 
 class Intention(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from interlink.aio import clock
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.jobdir import SCRIPT, JobDirectory
 from interlink.sdk.errors import NotFound, Rejected
 from interlink.wire.messages import LogOptions
 
@@ -74,10 +74,14 @@ async def read(directory: JobDirectory, container: str, options: LogOptions) -> 
     yield b""
     budget = _Budget(wanted.limit_bytes)
     renderer = _Renderer(has_timestamps=wanted.has_timestamps)
-    async for lines in _entries(path, directory, container, wanted, is_following=bool(options.follow)):
-        yield budget.spend(renderer.render(lines))
-        if budget.is_spent:
+    paths = [path, directory.log(container, 0)] if _is_of_script(path) and options.follow else [path]
+    for present in paths:
+        if not await asyncio.to_thread(present.exists):
             return
+        async for lines in _entries(present, directory, container, wanted, is_following=bool(options.follow)):
+            yield budget.spend(renderer.render(lines))
+            if budget.is_spent:
+                return
 
 
 class _Budget:
@@ -100,6 +104,8 @@ def _path(directory: JobDirectory, container: str, *, is_previous: bool) -> Path
     folder = directory.path / "logs" / container
     if "/" in container or "\0" in container or container in ("", ".", "..") or len(container) > 253:
         raise NotFound(f"there is no container {container!r}")
+    if not folder.exists() and _has(directory, container):
+        folder = directory.path / "logs" / SCRIPT
     runs = sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdecimal())
     if is_previous:
         if len(runs) < 2:
@@ -108,6 +114,17 @@ def _path(directory: JobDirectory, container: str, *, is_previous: bool) -> Path
     if not runs:
         raise NotFound(f"container {container!r} is waiting to start, or there is no such container: it has no log")
     return folder / f"{runs[-1]}.log"
+
+
+def _has(directory: JobDirectory, container: str) -> bool:
+    state = directory.state()
+    return state is not None and any(s.name == container for s in (*state.containers, *state.init_containers))
+
+
+def _is_of_script(path: Path) -> bool:
+    """Whether this is the output of a job script, which a container has that the script keeps no output of its own
+    for, or not yet."""
+    return path.parent.name == SCRIPT
 
 
 async def _entries(
@@ -133,6 +150,8 @@ async def _entries(
 
 def _is_over(directory: JobDirectory, container: str, path: Path) -> bool:
     """Whether nothing will be added to this log: its run has ended, or nobody is left to write it."""
+    if _is_of_script(path) and directory.log(container, 0).exists():
+        return True
     state = directory.state()
     if directory.runner_process() is None or state is None:
         return True

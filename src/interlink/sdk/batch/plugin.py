@@ -21,7 +21,7 @@ from interlink.aio.failpoints import step
 from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
-from interlink.model.pods import Pod, skeleton, without_probes
+from interlink.model.pods import Pod, data_volumes, skeleton, without_probes, without_volumes
 from interlink.sdk.batch import jobdir, logs, preparing, runners, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.preparing import JobPlan
@@ -47,7 +47,9 @@ log = structlog.get_logger(__name__)
 class BatchPlugin:
     """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
     how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
-    the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs."""
+    the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs.
+    exports_volumes: without that a pod's data volumes and their mounts are left out. script_variables: of the job, that
+    a ready-made job script gets; None means all."""
 
     def __init__(
         self,
@@ -59,6 +61,8 @@ class BatchPlugin:
         lost_after_s: float = 15.0,
         keep_deleted_s: float = 3600.0,
         runs_probes: bool = True,
+        exports_volumes: bool = True,
+        script_variables: Sequence[str] | None = None,
     ) -> None:
         self._root = root
         self._scheduler = scheduler
@@ -67,6 +71,8 @@ class BatchPlugin:
         self._lost_after_s = lost_after_s
         self._keep_deleted_s = keep_deleted_s
         self._runs_probes = runs_probes
+        self._exports_volumes = exports_volumes
+        self._script_variables = script_variables
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
         self._locks = KeyedLocks()
@@ -94,7 +100,13 @@ class BatchPlugin:
         return job_id
 
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
-        job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
+        left_out = [] if self._exports_volumes else data_volumes(pod)
+        if left_out:
+            log.warning("job.volumes-left-out", pod=pod.full_name, pod_uid=pod.uid, volumes=left_out)
+            pod = without_volumes(pod, left_out)
+        job = preparing.plan(
+            request, pod, tag=tag, directory=directory, runtime=self._runtime, variables=self._script_variables
+        )
         if job.notes:
             log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))

@@ -13,7 +13,7 @@ from msgspec import Raw
 from interlink.aio import files
 from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
-from interlink.sdk.batch import actions, registries, volumes
+from interlink.sdk.batch import actions, registries, scripts, volumes
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
@@ -36,10 +36,24 @@ class JobPlan(msgspec.Struct, frozen=True):
     """What the pod asks for and does not get."""
 
 
-def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirectory, runtime: Runtime) -> JobPlan:
-    """Raises Rejected, naming the place, for a pod that cannot be run here."""
+def plan(
+    request: RetrievedPodData,
+    pod: Pod,
+    *,
+    tag: Tag,
+    directory: JobDirectory,
+    runtime: Runtime,
+    variables: Sequence[str] | None = None,
+) -> JobPlan:
+    """variables: of the job, that a ready-made job script gets; None means all.
+
+    Raises Rejected, naming the place, for a pod that cannot be run here.
+    """
     _check_names("container", [c.name for c in (*(pod.spec.init_containers or []), *(pod.spec.containers or []))])
     _check_names("volume", [v.name for v in pod.spec.volumes or []])
+    script = scripts.text(request)
+    if script is not None:
+        return _scripted(script, pod, tag=tag, directory=directory, variables=variables)
     mounted = _mounted_volumes(request, pod, directory)
     logins = registries.logins(request.pull_secrets or [])
     init = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.init_containers or []]
@@ -56,7 +70,9 @@ def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirecto
     }
     on_node = {top: names for top, names in on_node.items() if names}
     return JobPlan(
-        spec=msgspec.json.format(msgspec.json.encode(_spec(pod, tag, init, main) | {"node_directories": on_node})),
+        spec=_encoded(
+            _spec(pod, tag, [c.entry for c in init], [c.entry for c in main]) | {"node_directories": on_node}
+        ),
         files=[
             *(file for volume in mounted.values() for file in volume.files),
             *(file for container in (*init, *main) for file in container.files),
@@ -67,6 +83,23 @@ def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirecto
             *(note for container in (*init, *main) for note in container.entry["notes"]),
         ],
     )
+
+
+def _scripted(script: str, pod: Pod, *, tag: Tag, directory: JobDirectory, variables: Sequence[str] | None) -> JobPlan:
+    """The script has everything that it needs: no volumes, no environment, no images of ours."""
+    init, main = pod.spec.init_containers or [], pod.spec.containers or []
+    spec = _spec(pod, tag, [scripts.shadow(c) for c in init], [scripts.shadow(c) for c in main])
+    spec |= {"script": scripts.program(script, directory, variables), "restart_policy": "Never"}
+    return JobPlan(
+        spec=_encoded(spec),
+        files=scripts.files(script, directory),
+        directories=[],
+        notes=scripts.notes([*init, *main]),
+    )
+
+
+def _encoded(spec: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(spec))
 
 
 def _check_names(kind: str, names: list[str]) -> None:
@@ -179,6 +212,7 @@ def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any
         "termination_message_path": str(message),
         "termination_message_policy": container.termination_message_policy or "File",
         "inside": launch.inside,
+        "launcher": launch.launcher,
         "program_at": launch.program_at,
         "image_at": launch.image_at,
         "passed": launch.passed,
@@ -213,7 +247,7 @@ def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedV
     return Mount(source=source, target=mount.mount_path, read_only=volume.is_read_only or bool(mount.read_only))
 
 
-def _spec(pod: Pod, tag: Tag, init: list[_Prepared], main: list[_Prepared]) -> dict[str, Any]:
+def _spec(pod: Pod, tag: Tag, init: list[dict[str, Any]], main: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "tag": str(tag),
         "pod_uid": pod.uid,
@@ -223,6 +257,6 @@ def _spec(pod: Pod, tag: Tag, init: list[_Prepared], main: list[_Prepared]) -> d
         "restart_policy": pod.spec.restart_policy,
         "grace_s": pod.grace_s,
         "deadline_s": pod.spec.active_deadline_seconds,
-        "init_containers": [part.entry for part in init],
-        "containers": [part.entry for part in main],
+        "init_containers": init,
+        "containers": main,
     }

@@ -12,8 +12,11 @@ what running programs use, which may be lost. It promises that
 - no program outlives the runner, not even one that made itself a daemon and not even when the runner is killed;
 - an image that has to be pulled is pulled once for all jobs of a user that share a file system, and appears whole.
 
+A pod may bring a script that runs its containers in its own way: then that is the program, and what becomes of the
+containers is read from the files that it writes.
+
 It leaves to others how a container is started (of ``argv`` only the words change that the machine alone knows: where
-the runtime's program and the pulled image are), what volumes hold, and what a pod's status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
+the runtime's program and the pulled image are, how many tasks the job has), what volumes hold, and what a pod's status is. It is one file without dependencies for Python 3.6 and later, because it is copied to machines we know
 nothing about; run it with ``python3 -I`` so that a payload's PYTHON* variables cannot reach it.
 
     runner.py run JOBDIR                       run the job that JOBDIR/spec.json describes
@@ -40,6 +43,7 @@ USAGE_S = 15.0  # how often it notes what running programs use
 BACKOFF_BASE_S, BACKOFF_CAP_S, BACKOFF_RESET_S = 10, 300, 600
 MIN_GRACE_S = 2  # what a program keeps after its preStop hook has used up the grace period
 DRAIN_S = 1.0  # how long a stranger may hold a dead program's pipe open
+FOLLOW_S = 0.5  # how often the files are looked at that a job script writes for its containers
 FINAL_SAVE_S = 60  # how long the last state is tried again, for example while the disk is full
 PULL_ATTEMPTS, LOCK_LOOK_S = 3, 0.2  # of an image, and how often a pull of another job is looked at
 LOG_LINE_BYTES = 16 * 1024
@@ -47,6 +51,7 @@ READ_BYTES = 64 * 1024
 MESSAGE_BYTES, MESSAGES_BYTES = 4096, 12 * 1024  # termination message: of one container, of the pod
 TAIL_BYTES, TAIL_LINES = 2048, 80
 START_FAILED, CANCELLED_EXIT = 128, 128 + signal.SIGTERM
+EXIT_CODES = frozenset(map(str, range(256)))
 LAUNCHED_AGAIN = 98  # another launch has the job: nothing was done, and that is no success
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 FORWARDED = (signal.SIGUSR1, signal.SIGUSR2)  # what users ask the batch system to send before the time limit
@@ -162,6 +167,11 @@ def job_variable(name):
             return None
         value = os.fsencode(user.pw_dir if name == "HOME" else user.pw_name)
     return value
+
+
+def variable_or(name, default):
+    value = job_variable(name)
+    return default if value is None else value.decode("utf-8", "surrogateescape")
 
 
 def find_program(word):
@@ -340,22 +350,25 @@ def has_children():
     return True
 
 
-def parents():
-    """The parent of every process of this machine."""
-    found = {}
+def processes():
+    """Of every process of this machine: its id, state, parent and group."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open("/proc/%s/stat" % name, "rb") as file:
-                    found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError):
+                    state, parent, group = file.read().rpartition(b")")[2].split()[:3]
+            except (OSError, ValueError):
                 continue
-    return found
+            yield int(name), state, int(parent), int(group)
+
+
+def is_group_alive(group):
+    return any(its_group == group and state not in (b"Z", b"X") for _, state, _, its_group in processes())
 
 
 def descendants(pid):
     children = collections.defaultdict(list)
-    for child, parent in parents().items():
+    for child, _, parent, _ in processes():
         children[parent].append(child)
     found = list(children[pid])
     for child in found:
@@ -578,10 +591,15 @@ class OutputCopier:
 
 
 class Payload:
-    """One run of a container's program: its signals, its end, its output."""
+    """One run of a container's program: its signals, its end, its output.
 
-    def __init__(self, children, popen, copier):
+    stops_group: TERM goes to all its processes, and each of them has the grace period, because a shell that runs others
+    dies of TERM without telling them.
+    """
+
+    def __init__(self, children, popen, copier, stops_group=False):
         self.pid = popen.pid
+        self._stops_group = stops_group
         self.started = time.monotonic()
         self.started_at = timestamp()
         self.ended = threading.Event()
@@ -593,6 +611,8 @@ class Payload:
     def wait(self):
         """Wait for the end; afterwards the group is dead and all output is in the log."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        while self._stops_group and self._is_stopping and is_group_alive(self.pid):
+            time.sleep(LOCK_LOOK_S)  # until stop() kills it
         with self._lock:
             # As long as the dead program is not collected, its id cannot belong to anybody else.
             send(os.killpg, self.pid, signal.SIGKILL)
@@ -627,7 +647,7 @@ class Payload:
             if pre_stop and grace_s > 0:
                 pre_stop(grace_s)
                 kill_at = max(kill_at, time.monotonic() + min(MIN_GRACE_S, grace_s))
-            self.signal(signal.SIGTERM)
+            self.signal(signal.SIGTERM, to_group=self._stops_group)
             if not self.ended.wait(max(kill_at - time.monotonic(), 0)):
                 self.signal(signal.SIGKILL, to_group=True)
         self.ended.wait()
@@ -919,9 +939,9 @@ class Container:
     def begin(self):
         self._thread = in_thread(self.name, self.supervise)
 
-    def join(self):
+    def join(self, timeout_s=None):
         if self._thread:
-            self._thread.join()
+            self._thread.join(timeout_s)
 
     @property
     def is_over(self):
@@ -1019,11 +1039,19 @@ class Container:
             if self._pod.closing.is_set():
                 return None
             self._clear_message()
-            env = environment(self._spec.get("passed") or {}, self._read_env())
+            env = original_environment() if self._spec.get("has_job_environment") else {}
+            env.update(environment(self._spec.get("passed") or {}, self._read_env()))
             inside = self._words(self._spec.get("inside") or [])
             self._actor = Actor(self._pod.children, inside, env, self._cwd)
-            self._payload = self._launch(self._words(self._spec["argv"]), env)
+            self._payload = self._launch(self._launcher() + self._words(self._spec["argv"]), env)
             return self._payload
+
+    def _launcher(self):
+        """What is put before the command: a program of this machine and its words, where a pair is a variable of the
+        job's own and what stands for a missing one."""
+        words = self._spec.get("launcher") or []
+        words = [word if isinstance(word, str) else variable_or(*word) for word in words]
+        return [to_bytes(word) for word in [find_program(words[0])] + words[1:]] if words else []
 
     def _words(self, words):
         """Command words with what only this machine knows: where the runtime's program and the image are."""
@@ -1048,7 +1076,7 @@ class Container:
             copier.close_inputs()
             raise
         copier.close_inputs()
-        return Payload(self._pod.children, popen, copier)
+        return Payload(self._pod.children, popen, copier, bool(self._spec.get("stops_group")))
 
     def _open_log(self):
         path = self._pod.path("logs", self.name, "%d.log" % self.status["restartCount"])
@@ -1226,6 +1254,115 @@ class Container:
         return b"".join(payload.tail.splitlines(True)[-TAIL_LINES:]).decode("utf-8", "replace")
 
 
+# Job scripts
+
+
+class Shadow(Container):
+    """A container that the pod's script runs: all we know of it is in the files that the script writes for it.
+
+    They are `run-<container>.out` and `run-<container>.status`, for an init container `init-<container>.…`.
+    """
+
+    def _is_to_restart(self):
+        return False
+
+    def _run_once(self):
+        with self._lock:
+            if self._pod.closing.is_set():
+                return False
+        started_at, ended_at, output = timestamp(), None, FileCopier(self.file("out"), self._open_log)
+        self.update(
+            state={"running": {"startedAt": started_at}}, started=True, ready=self.is_sidecar or not self.is_init
+        )
+        self.has_started.set()
+        while not self._is_to_end():
+            self._pod.script.join(FOLLOW_S)
+            output.copy()
+            ended_at = ended_at or (timestamp() if self.code() is not None else None)
+        output.finish()
+        self._record_terminated(dict(self._end(), startedAt=started_at, finishedAt=ended_at or timestamp()))
+        return True
+
+    def usage(self):
+        """The script's, where it runs this container alone."""
+        is_alone = self._pod.regular == [self] and "running" in self.status["state"]
+        return self._pod.script.usage() if is_alone else None
+
+    def file(self, kind):
+        return self._pod.path("%s-%s.%s" % ("init" if self.is_init else "run", self.name, kind))
+
+    def code(self):
+        """The exit code that the script has written; None as long as there is none."""
+        try:
+            fd = os.open(self.file("status"), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            text = os.read(fd, 64).decode("ascii", "replace").strip()
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+        return int(text) if text in EXIT_CODES else None
+
+    def _is_to_end(self):
+        """With its status. The last ones wait for the script: when all containers have ended, a pod is over."""
+        if self._pod.script.is_over:
+            return True
+        if self.is_init:
+            return not self.is_sidecar and (self.code() is not None or self._is_past())
+        return self.code() is not None and any(container.code() is None for container in self._pod.regular)
+
+    def _is_past(self):
+        """Whether this is an init container after which the script has gone on to a later one."""
+        later = self._pod.all[self._pod.all.index(self) + 1 :] if self.is_init else []
+        return any(os.path.exists(container.file(kind)) for container in later for kind in ("out", "status"))
+
+    def _end(self):
+        """What the script has written, else its own end: it ran the container, so what ended it ended the container,
+        and a script that ends with 0, or goes on after an init container, says that all went well."""
+        code = self.code()
+        if code is None and not self._is_past():
+            name = os.path.basename(self.file("status"))
+            message = "the job script has written no exit code to %s: this is its own end" % name
+            return dict({"message": message}, **self._pod.script.terminated)
+        return {"exitCode": code or 0, "reason": "Error" if code else "Completed"}
+
+
+class FileCopier:
+    """Copies a file that grows, and may not be there yet, into a log that there is only when the file is."""
+
+    def __init__(self, path, open_log):
+        self._path, self._open_log = path, open_log
+        self._fd = self._log = None
+        self._lines = CRILines("stdout")
+
+    def copy(self):
+        try:
+            data = self._read()
+            while data:
+                self._log.write(self._lines.feed(data))
+                data = self._read()
+        except OSError as error:  # The script must not fail because its containers' logs cannot be kept.
+            note("output lost: %s" % explain(error))
+
+    def _read(self):
+        if self._fd is None:
+            if not os.path.isfile(self._path):
+                return b""
+            self._log = self._log or self._open_log()
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        return os.read(self._fd, READ_BYTES)
+
+    def finish(self):
+        self.copy()
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                self._log.write(self._lines.end())
+            self._log.close()
+            os.close(self._fd)
+
+
 # The pod
 
 
@@ -1256,8 +1393,11 @@ class Pod:
             "reason": None,
             "message": None,
         }
-        self.init = [Container(self, item, is_init=True) for item in spec.get("init_containers") or []]
-        self.regular = [Container(self, item, is_init=False) for item in spec.get("containers") or []]
+        script = spec.get("script")
+        kind = Shadow if script else Container
+        self.script = Container(self, script, is_init=False) if script else None
+        self.init = [kind(self, item, is_init=True) for item in spec.get("init_containers") or []]
+        self.regular = [kind(self, item, is_init=False) for item in spec.get("containers") or []]
 
     def _read(self, spec):
         containers = (spec.get("init_containers") or []) + (spec.get("containers") or [])
@@ -1273,7 +1413,8 @@ class Pod:
         self.log_max_files = spec.get("log_max_files") or 5
         self.message_bytes = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(containers), 1))
         self._node_directories = spec.get("node_directories") or {}
-        self._unsupported = next(filter(None, map(unsupported, containers)), None)
+        programs = [spec["script"]] if spec.get("script") else containers
+        self._unsupported = next(filter(None, map(unsupported, programs)), None)
         for container in containers:
             for text in container.get("notes") or []:
                 note("container %s: %s" % (container.get("name"), text))
@@ -1284,6 +1425,11 @@ class Pod:
     @property
     def all(self):
         return self.init + self.regular
+
+    @property
+    def _programs(self):
+        """What there is to signal and to stop."""
+        return [self.script] if self.script else self.all
 
     def save(self):
         """Write state.json; the caller holds the lock. On failure the next tick tries again."""
@@ -1358,8 +1504,9 @@ class Pod:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._signal = self._signal or number
         elif number in FORWARDED:
-            for container in self.regular:
-                container.signal(number)
+            for container in self._programs:
+                if not container.is_init:
+                    container.signal(number)
 
     def _look_around(self):
         self.children.reap_strays()
@@ -1397,14 +1544,14 @@ class Pod:
             self.grace_s = grace_s
             self._kill_by = time.monotonic() + grace_s
         if time.monotonic() >= self._kill_by:
-            for container in self.all:
+            for container in self._programs:
                 container.signal(signal.SIGKILL, to_group=True)
 
     def _stop(self, reason, message, grace_s):
         """Stop everything but the sidecars, which are stopped when the rest has ended. The first reason counts."""
         self.grace_s = grace_s
         if self._close(reason, message):
-            for container in self.all:
+            for container in self._programs:
                 if not container.is_sidecar:
                     in_thread("stop " + container.name, container.stop, grace_s)
 
@@ -1425,18 +1572,28 @@ class Pod:
 
     def _run_containers(self, wakeups):
         try:
+            if self.script:
+                self._begin_script()
             if self._run_init():
                 self._run_regular()
+            if self.script:
+                self.script.join()
             self._stop_sidecars()
         except Exception as error:  # The outer edge of a thread: the job must end, with the reason on record.
             note("%s: %s" % (type(error).__name__, explain(error)))
             self._close("RunnerError", "the runner failed: %s" % explain(error))
-            for container in self.all:
+            for container in self._programs:
                 container.signal(signal.SIGKILL, to_group=True)
                 container.join()
         finally:
             self._done.set()
             wakeups.wake()
+
+    def _begin_script(self):
+        """Its containers must not ask for its end before there can be one."""
+        self.script.begin()
+        while not (self.script.has_started.wait(0.05) or self.script.is_over):
+            pass
 
     def _run_init(self):
         """Init containers in their order; False if the regular ones are not to start."""
@@ -1494,7 +1651,8 @@ class Pod:
             self.save()
 
     def _exit_code(self):
-        codes = [container.exit_code for container in self.all if not container.is_sidecar]
+        containers = self.all + ([self.script] if self.script else [])
+        codes = [container.exit_code for container in containers if not container.is_sidecar]
         highest = max((code for code in codes if code is not None), default=0)
         return highest or (CANCELLED_EXIT if None in codes else 0)
 

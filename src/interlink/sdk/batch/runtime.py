@@ -49,10 +49,11 @@ class Launch(msgspec.Struct, frozen=True):
 
     argv: runs it, from `working_directory` of the host where that is not None. inside: put before a command, runs that
     in the container: with its mounts and its environment. program_at: the word of both that names a program of the
-    machine. image_at: the word of both that the runner replaces by the path of the pulled image. passed: variables of
-    the job's own environment, with the names that they get. scratch: directories that the runner makes below
-    `directory.node_tmp`. files: to be written into the job's directory first. notes: what the pod asks for and does
-    not get.
+    machine. image_at: the word of both that the runner replaces by the path of the pulled image. launcher: put before
+    argv alone: a program of the machine and its words, where a pair is a variable of the job's own environment and what
+    stands for a missing one. passed: variables of the job's own environment, with the names that they get. scratch:
+    directories that the runner makes below `directory.node_tmp`. files: to be written into the job's directory first.
+    notes: what the pod asks for and does not get.
     """
 
     argv: list[str]
@@ -60,6 +61,7 @@ class Launch(msgspec.Struct, frozen=True):
     working_directory: str | None = None
     files: dict[Path, bytes] = {}
     inside: list[str] = []
+    launcher: list[str | tuple[str, str]] = []
     program_at: int | None = None
     image_at: int | None = None
     pull: Pull | None = None

@@ -12,7 +12,7 @@ from interlink.model.pods import Container, Pod
 from interlink.sdk.batch import registries
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull
-from interlink.sdk.runtimes import common, images
+from interlink.sdk.runtimes import common, images, mpi
 from interlink.sdk.runtimes.images import Image, ImageSettings
 
 MOUNTS = "slurm-job.vk.io/singularity-mounts"
@@ -63,7 +63,7 @@ class Apptainer:
             bound.insert(0, Mount(source=scratch, target="/tmp"))  # noqa: S108 -- as above
         options = [
             *self._options,
-            "--cleanenv",
+            *([] if mpi.is_wanted(container, pod) else ["--cleanenv"]),  # mpiexec tells ranks by variables who they are
             *_gpus(container, self._options),
             *common.annotated(annotations, (MOUNTS, OPTIONS), with_value=_WITH_VALUE),
             *(["--no-home", "--home", home] if home else []),

@@ -15,7 +15,7 @@ from interlink.sdk.batch import registries
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull
 from interlink.sdk.errors import Rejected
-from interlink.sdk.runtimes import common, images
+from interlink.sdk.runtimes import common, images, mpi
 from interlink.sdk.runtimes.images import ImageSettings
 
 DEFAULT_OPTIONS = ("--cgroups=disabled",)
@@ -55,6 +55,8 @@ class Podman:
         image = images.resolve(container.image, self._settings, pod.metadata.annotations or {})
         if image.is_local:
             raise Rejected(f"image {image.name!r}: Podman runs images of registries, not {image.location[:80]!r}")
+        if mpi.is_wanted(container, pod):
+            raise Rejected(f"annotation {mpi.FLAGS}: Podman runs a container once, not as the ranks of an MPI program")
         name = f"interlink-{directory.pod_uid}-{container.name}"
         environment = common.variables(container, pod)
         obeyed = {key: value for key, value in environment.items() if _OBEYED.fullmatch(key)}

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog.testing
 from msgspec import Raw
 
 from interlink.aio import files
@@ -150,6 +151,21 @@ async def test_a_site_may_leave_out_probes(
     await plugin.create(request(containers=[{"name": "c", "image": "i", "readinessProbe": probe}]))
 
     assert ("readiness_probe" in json.loads(directory.spec.read_text())["containers"][0]) == runs_probes
+
+
+async def test_a_site_may_leave_out_the_data_of_pods(
+    tmp_path: Path, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """The existing key `ExportPodData`: one line in the log says which, and what did not come is not missed."""
+    plugin = BatchPlugin(tmp_path, scheduler=scheduler, runtime=Runtime(), exports_volumes=False)
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    with structlog.testing.capture_logs() as logged:
+        await plugin.create(
+            request(containers=[container], volumes=[{"name": "v", "configMap": {"name": "never-came"}}])
+        )
+
+    assert [line["volumes"] for line in logged if line["event"] == "job.volumes-left-out"] == [["v"]]
+    assert not (directory.path / "volumes").exists()
 
 
 async def test_creates_at_the_same_time_submit_once(plugin: BatchPlugin, scheduler: Scheduler) -> None:

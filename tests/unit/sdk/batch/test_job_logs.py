@@ -354,3 +354,28 @@ async def test_following_stops_at_the_limit(living: JobDirectory) -> None:
     set_state(living, running())
 
     assert await followed(living, limit_bytes=2) == b"ab"
+
+
+# --- job scripts -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_container_without_output_of_its_own_shows_that_of_its_script(directory: JobDirectory) -> None:
+    """A name that is no container's shows nothing."""
+    set_state(directory, ended())
+    write(directory, line("of the script"), container="jobScript")
+
+    assert await read(directory) == b"of the script\n"
+    with pytest.raises(NotFound):
+        await read(directory, "other")
+
+
+async def test_following_goes_over_to_the_containers_own_output(living: JobDirectory) -> None:
+    """Once the script has begun to write it."""
+    set_state(living, running())
+    write(living, line("of the script"), container="jobScript")
+    reading = logs.read(living, "c", LogOptions(follow=True))
+    assert [await anext(reading), await anext(reading)] == [b"", b"of the script\n"]
+    write(living, line("of its own"))
+    set_state(living, ended())
+
+    assert b"".join([chunk async for chunk in reading]) == b"of its own\n"

@@ -94,6 +94,7 @@ def test_the_specification_says_what_to_run(directory: JobDirectory) -> None:
         "termination_message_path": str(directory.path / "termination" / "c"),
         "termination_message_policy": "File",
         "inside": [],
+        "launcher": [],
         "program_at": None,
         "image_at": None,
         "passed": {},
