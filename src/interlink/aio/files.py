@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_MOST_BYTES = 64 * 1024 * 1024
 _OPEN_AT_ONCE = 128
 """Files that are open while they are written together: far below what a process may open."""
 
@@ -57,9 +59,15 @@ def _replace(contents: dict[Path, bytes], mode: int) -> None:
 
 
 def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -> int:
-    """The descriptor of the file with its data, not synced yet."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    """The descriptor of the file with its data, not synced yet. A new file: what is there in its place, left by a
+    crash or laid as a trap, is taken away."""
+    try:
+        descriptor = os.open(path, _NEW, mode)
+    except FileExistsError:
+        path.unlink()
+        descriptor = os.open(path, _NEW, mode)
     opened.callback(os.close, descriptor)
+    os.fchmod(descriptor, mode)
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -67,12 +75,16 @@ def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -
 
 
 def read_regular(path: Path) -> bytes:
-    """A regular file's bytes. Raises OSError for anything else, and never waits for a pipe's other end."""
+    """A regular file's bytes. Raises OSError for anything else, for more than any of our records has, and never waits
+    for a pipe's other end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return file.read()
+        data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        return data
 
 
 def remove_durably(paths: Iterable[Path]) -> None:

@@ -72,6 +72,27 @@ def test_a_leftover_temporary_file_is_no_hindrance(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == b"new"
 
 
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_trap_in_the_place_of_the_temporary_file_is_taken_away(tmp_path: Path, kind: str) -> None:
+    """A job's user may write into the directory that a privileged plugin writes into."""
+    trap, elsewhere = tmp_path / ".x.tmp", tmp_path / "elsewhere"
+    elsewhere.write_text("as it was")
+    trap.symlink_to(elsewhere) if kind == "link" else os.mkfifo(trap)
+    files.write_durably(tmp_path / "x", b"news")
+
+    assert ((tmp_path / "x").read_bytes(), elsewhere.read_text()) == (b"news", "as it was")
+
+
+def test_a_record_beyond_all_measure_is_not_read(tmp_path: Path) -> None:
+    """A hostile job's file must not eat the plugin's memory."""
+    with (tmp_path / "x").open("wb") as file:
+        file.truncate(1 << 40)
+
+    with pytest.raises(OSError, match="File too large"):
+        files.read_regular(tmp_path / "x")
+
+
 def test_files_written_together_are_each_written(tmp_path: Path) -> None:
     """Also when they lie in different directories."""
     (tmp_path / "d").mkdir()

@@ -6,7 +6,6 @@ not say, and what is to happen is repeated until it is seen.
 """
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 import structlog
 
 from interlink.aio import files
+from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.plugins.slurm import directives, states
@@ -217,19 +217,11 @@ def _begin(directory: JobDirectory) -> Submission:
         data = files.read_regular(directory.path / "submission.json")
         submission = msgspec.json.decode(data, type=Submission)
         if submission.uid is not None:
-            _give_away(directory.path, submission.uid)
+            Beneath(directory.path).give(submission.uid)  # what we write later stays ours
         directory.begin_submission()
     except (OSError, msgspec.MsgspecError) as error:
         raise Unreachable(f"the directory of job {directory.pod_uid} cannot be used: {error}") from error
     return submission
-
-
-def _give_away(path: Path, uid: int) -> None:
-    """The job runs as this user; what we write later stays ours."""
-    for top, _, names in os.walk(path):
-        os.lchown(top, uid, -1)
-        for name in names:
-            os.lchown(Path(top) / name, uid, -1)
 
 
 def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:

@@ -21,7 +21,6 @@ All calls block; every write is durable on return.
 """
 
 import contextlib
-import os
 import shutil
 from collections.abc import Iterator
 from datetime import datetime
@@ -30,6 +29,7 @@ from pathlib import Path
 import msgspec
 
 from interlink.aio import files
+from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
@@ -178,8 +178,8 @@ class JobDirectory:
     def mark_cancelled(self, grace_s: int) -> None:
         """From here on nothing starts; a running job gets TERM and, `grace_s` seconds later, KILL."""
         files.make_directory(self.path)
-        files.write_durably(self.path / "cancelled", msgspec.json.encode({"grace_s": grace_s}))
-        (self.path / "cancelled").chmod(0o644)  # The runner may be another user; nobody else enters the directory.
+        # The runner may be another user; nobody else enters the directory.
+        files.write_durably(self.path / "cancelled", msgspec.json.encode({"grace_s": grace_s}), mode=0o644)
 
     def is_cancelled(self) -> bool:
         return (self.path / "cancelled").exists()
@@ -218,8 +218,7 @@ class JobDirectory:
 
     def begin_submission(self) -> None:
         """From here on nobody knows whether there is a job, until `end_submission` or an id."""
-        (self.path / "submitting").touch(mode=0o600)
-        os.utime(self.path / "submitting")
+        Beneath(self.path).write(self.path / "submitting", b"", mode=0o600)
 
     def end_submission(self) -> None:
         (self.path / "submitting").unlink(missing_ok=True)

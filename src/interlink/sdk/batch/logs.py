@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from interlink.aio import clock
+from interlink.aio.beneath import Beneath
 from interlink.sdk.batch.jobdir import SCRIPT, JobDirectory
 from interlink.sdk.errors import NotFound, Rejected
 from interlink.wire.messages import LogOptions
@@ -131,7 +133,7 @@ async def _entries(
     path: Path, directory: JobDirectory, container: str, wanted: Selection, *, is_following: bool
 ) -> AsyncGenerator[list[_Entry]]:
     """The wanted entries: first those that are there, then, when following, those that come."""
-    with await asyncio.to_thread(path.open, "rb") as file:
+    with await asyncio.to_thread(_opened, directory, path) as file:
         reader = _Reader()
         present = _Tail(wanted.tail)
         while data := await asyncio.to_thread(file.read, _READ_BYTES):
@@ -146,6 +148,14 @@ async def _entries(
             if is_last:
                 return
             await asyncio.sleep(_LOOK_S)
+
+
+def _opened(directory: JobDirectory, path: Path) -> BinaryIO:
+    """The job's user may have put a link to somebody else's file in the place of a log."""
+    try:
+        return Beneath(directory.path).open(path)
+    except OSError as error:
+        raise NotFound(f"the log of container {path.parent.name!r} cannot be read: {error.strerror}") from error
 
 
 def _is_over(directory: JobDirectory, container: str, path: Path) -> bool:

@@ -17,6 +17,7 @@ import structlog
 from msgspec import Raw
 
 from interlink.aio import clock
+from interlink.aio.beneath import Beneath
 from interlink.aio.failpoints import step
 from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
@@ -209,7 +210,10 @@ class BatchPlugin:
         async with self._locks.hold(directory.pod_uid):
             if await asyncio.to_thread(directory.intention) is None:
                 raise NotFound(f"there is no job for pod {message.pod.full_name} ({message.pod.uid})")
-            await run_to_end(asyncio.to_thread(preparing.refresh, message, directory))
+            try:
+                await run_to_end(asyncio.to_thread(preparing.refresh, message, directory))
+            except OSError as error:
+                raise Unreachable(f"cannot replace files of job {directory.pod_uid}: {error.strerror}") from error
 
     async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
         return await asyncio.to_thread(_usages, [self._directory(uid) for uid in pods])
@@ -381,9 +385,8 @@ def _tell_in_logs(directory: JobDirectory, text: str) -> None:
     intention = directory.intention()
     moment = clock.rfc3339(clock.now())
     for container in intention.pod.spec.containers or [] if intention else []:
-        path = directory.log(container.name, 0)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.write_text(f"{moment} stderr F {' '.join(text.split())}\n")
+        line = f"{moment} stderr F {' '.join(text.split())}\n"
+        Beneath(directory.path).write(directory.log(container.name, 0), line.encode(), mode=0o600)
 
 
 def _deleted_before(root: Path, deadline: float) -> tuple[list[_KnownJob], list[JobDirectory]]:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from interlink.aio import files
+from interlink.aio.beneath import Beneath
 from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
 from interlink.sdk.batch import actions, registries, scripts, volumes
@@ -113,47 +114,33 @@ def _check_names(kind: str, names: list[str]) -> None:
 
 def write(job: JobPlan, directory: JobDirectory, others: Mapping[Path, bytes] = MappingProxyType({})) -> None:
     """Idempotent; the specification is durable on return. Files are never readable by others while they are written."""
+    place = Beneath(directory.path)
     for path in job.directories:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.make_directory(path)
     for file in job.files:
-        _write(file)
+        place.write(file.path, file.content, mode=file.mode)
     files.write_together({directory.spec: job.spec, **others})
 
 
 def refresh(message: Refresh, directory: JobDirectory) -> None:
-    """Replace the files of projected volumes that are there; after the end of a job none is. Raises Rejected."""
+    """Replace the files of projected volumes that are there; none is after a job's end. Raises Rejected, OSError."""
     container = RetrievedContainer(name="", projected_volume_maps=message.projectedvolumesmaps)
     data = Volumes(RetrievedPodData(pod=Raw(b"{}"), container=[container]))
     for volume in message.pod.spec.volumes or []:
         if volume.projected is not None:
             for file in data.mounted(volume, directory).files:
-                _replace(file)
+                _replace(Beneath(directory.path), file)
 
 
-def _replace(file: File) -> None:
+def _replace(place: Beneath, file: File) -> None:
     """At once, as whoever reads it must see the old content or the new; with the owner that it had."""
     try:
-        before = file.path.stat()
+        with place.open(file.path) as present:
+            content, owner = present.read(), os.fstat(present.fileno()).st_uid
     except FileNotFoundError:
         return
-    if file.path.read_bytes() == file.content:
-        return
-    news = file.path.with_name(f".{file.path.name}.new")
-    news.unlink(missing_ok=True)
-    news.touch(mode=0o600)
-    news.write_bytes(file.content)
-    news.chmod(file.mode)
-    if before.st_uid != news.stat().st_uid:
-        os.chown(news, before.st_uid, before.st_gid)
-    news.replace(file.path)
-
-
-def _write(file: File) -> None:
-    file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.path.touch(mode=0o600)
-    file.path.chmod(0o600)
-    file.path.write_bytes(file.content)
-    file.path.chmod(file.mode)
+    if content != file.content:
+        place.write(file.path, file.content, mode=file.mode, owner=owner)
 
 
 def _mounted_volumes(request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> dict[str, MountedVolume]:

@@ -379,3 +379,16 @@ async def test_following_goes_over_to_the_containers_own_output(living: JobDirec
     set_state(living, ended())
 
     assert b"".join([chunk async for chunk in reading]) == b"of its own\n"
+
+
+@pytest.mark.parametrize("part", ["0.log", "c", "logs"])
+async def test_a_link_that_a_job_put_there_is_not_followed(directory: JobDirectory, tmp_path: Path, part: str) -> None:
+    """A privileged plugin must not read to a job's user what that user may not read."""
+    path = write(directory, line("mine"))
+    target = {"0.log": path, "c": path.parent, "logs": path.parent.parent}[part]
+    elsewhere = tmp_path / "elsewhere"
+    target.rename(elsewhere)
+    target.symlink_to(elsewhere)
+
+    with pytest.raises(NotFound, match="cannot be read"):
+        await read(directory)

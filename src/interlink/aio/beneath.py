@@ -1,0 +1,76 @@
+"""Files in a directory whose content somebody else may change meanwhile, as a job does in its own: no symbolic link on
+the way is followed, and nothing waits for the other end of a pipe."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+class Beneath:
+    """Paths are below `root`, which itself nobody else can replace. All calls block and raise OSError; with a symbolic
+    link in the way that is ELOOP or ENOTDIR. ValueError for a path that is not below the root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def open(self, path: Path) -> BinaryIO:
+        """A regular file, to be read."""
+        with self._folder(path) as folder:
+            descriptor = os.open(path.name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=folder)
+        file = os.fdopen(descriptor, "rb")
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            file.close()
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file
+
+    def write(self, path: Path, data: bytes, *, mode: int, owner: int | None = None) -> None:
+        """Replace the file at once, and make its directories; never readable by others than in the end. Not synced."""
+        # Of a length that any file system takes, whatever the file's own; the same each time, so that none is left.
+        temporary = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]}.tmp"
+        with self._folder(path, is_made=True) as folder:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if owner is not None:
+                    os.fchown(descriptor, owner, -1)
+                os.fchmod(descriptor, mode)
+            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def make_directory(self, path: Path) -> None:
+        """And its missing parents, 0700; harmless when it exists."""
+        with self._folder(path / "x", is_made=True):
+            pass
+
+    def give(self, owner: int) -> None:
+        """Everything belongs to this user afterwards, the root included; links themselves, not what they point to."""
+        for _, directories, names, folder in os.fwalk(self._root):
+            for name in (*directories, *names):
+                with contextlib.suppress(FileNotFoundError):
+                    os.chown(name, owner, -1, dir_fd=folder, follow_symlinks=False)
+        os.chown(self._root, owner, -1, follow_symlinks=False)
+
+    @contextlib.contextmanager
+    def _folder(self, path: Path, *, is_made: bool = False) -> Iterator[int]:
+        """The open directory that holds `path`."""
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in path.parent.relative_to(self._root).parts:
+                if part == "..":
+                    raise ValueError(f"{path} is not below {self._root}")
+                if is_made:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, 0o700, dir_fd=folder)
+                deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = deeper
+            yield folder
+        finally:
+            os.close(folder)
