@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,37 +18,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.pythons import AGES, Python
+
 RUNNER = Path(__file__).parents[2] / "src/interlink/sdk/batch/runner.py"
+on_every_python = pytest.mark.parametrize("python", AGES, indirect=True)
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 IS_GONE = "while [ -e %s ]; do sleep 0.02; done"
 IS_THERE = "until [ -e %s ]; do sleep 0.02; done"
-
-
-def interpreters() -> list[str]:
-    """The oldest and the newest Python that can be had: what lies between behaves like one of them."""
-    names = [f"python3.{minor}" for minor in range(6, 15)]
-    oldest = next(filter(None, map(_interpreter, names)), sys.executable)
-    newest = next(filter(None, map(_interpreter, reversed(names))), sys.executable)
-    return [oldest, newest] if oldest != newest else [oldest]
-
-
-def _interpreter(name: str) -> str | None:
-    candidates = [shutil.which(name), *map(str, Path.home().glob(f".pyenv/versions/*/bin/{name}"))]
-    return next((path for path in candidates if path and _works(path)), None)
-
-
-def _works(path: str) -> bool:
-    return subprocess.run([path, "-c", "import ctypes"], capture_output=True).returncode == 0
-
-
-PYTHONS = interpreters()
-on_every_python = pytest.mark.parametrize("python", PYTHONS, indirect=True, ids=lambda path: Path(path).name)
-
-
-@pytest.fixture(name="python")
-def _python(request: pytest.FixtureRequest) -> str:
-    """The oldest Python, unless a test asks for every one."""
-    return str(getattr(request, "param", PYTHONS[0]))
 
 
 def eventually(condition: Callable[[], Any], what: str = "the condition", within_s: float = 10) -> Any:
@@ -69,7 +44,7 @@ def container(name: str, script: str = "", **keys: Any) -> dict[str, Any]:
 class Job:
     """A job directory and the runners that were started in it."""
 
-    def __init__(self, path: Path, python: str) -> None:
+    def __init__(self, path: Path, python: Python) -> None:
         self.path = path
         self.python = python
         self.runners: list[subprocess.Popen[bytes]] = []
@@ -89,7 +64,7 @@ class Job:
 
     def start(self, failpoints: str = "", **options: Any) -> "subprocess.Popen[bytes]":
         env = {**os.environ, "LD_PRELOAD": "", "INTERLINK_FAILPOINTS": failpoints}
-        argv = [self.python, "-I", "-S", str(RUNNER), "run", str(self.path)]
+        argv = [*self.python, "-I", "-S", str(RUNNER), "run", str(self.path)]
         runner = subprocess.Popen(argv, cwd=self.path, env=env, stderr=subprocess.DEVNULL, **options)
         self.runners.append(runner)
         return runner
@@ -144,7 +119,7 @@ class Job:
 
 
 @pytest.fixture(name="job")
-def _job(tmp_path: Path, python: str) -> Iterator[Job]:
+def _job(tmp_path: Path, python: Python) -> Iterator[Job]:
     path = tmp_path / "job"
     path.mkdir(mode=0o700)
     job = Job(path, python)
@@ -527,6 +502,7 @@ def test_a_job_cancelled_before_it_starts_runs_nothing(job: Job) -> None:
     assert not job.file("started").exists()
 
 
+@on_every_python
 def test_a_running_job_sees_that_it_is_cancelled(job: Job) -> None:
     """The file is enough; it may grant a shorter grace period, and a still shorter one later."""
     job.write(container("main", STUBBORN), grace_s=60)
@@ -601,6 +577,7 @@ def test_the_termination_message_is_read_from_its_file(job: Job) -> None:
     assert "message" not in job.status("main")["lastState"]["terminated"]
 
 
+@on_every_python
 def test_the_log_stands_in_for_the_message_of_a_failure(job: Job) -> None:
     """FallbackToLogsOnError gives the last 80 lines or 2,048 bytes, only on failure."""
     policy = {"termination_message_policy": "FallbackToLogsOnError", "termination_message_path": str(job.file("none"))}
@@ -700,6 +677,7 @@ def test_a_failed_liveness_probe_restarts_the_container(job: Job) -> None:
     assert job.status("main")["lastState"]["terminated"]["exitCode"] == 6
 
 
+@on_every_python
 def test_a_probe_that_hangs_counts_as_failed(job: Job) -> None:
     """An exec probe is killed at its timeout."""
     job.write(container("main", "exec sleep 60", liveness_probe=probe({"exec": ["sleep", "50"]}, timeout_s=0.1)))
@@ -729,6 +707,7 @@ def _web() -> Iterator[tuple[str, int, list[str]]]:
         thread.join()
 
 
+@on_every_python
 def test_http_and_tcp_probes_ask_the_network(job: Job, web: tuple[str, int, list[str]]) -> None:
     """2xx and an open port are success; headers, also Host, are sent as given."""
     host, port, asked = web
@@ -802,6 +781,7 @@ def test_an_exec_probe_runs_inside_the_container(job: Job) -> None:
 # What only the machine of the job knows
 
 
+@on_every_python
 def test_variables_of_the_job_are_passed_on(job: Job) -> None:
     """Those that are named, under their new names, and a home in any case; the container's own win."""
     env_file = job.environment("main", [(b"SECOND", b"own")])
@@ -889,7 +869,7 @@ def test_a_directory_of_the_machine_that_cannot_be_made_fails_the_pod(job: Job) 
 def test_what_is_not_honoured_is_said_once(job: Job) -> None:
     """In the job's own output."""
     job.write(container("main", "true", notes=["securityContext: runAsUser"]))
-    argv = [job.python, "-I", "-S", str(RUNNER), "run", str(job.path)]
+    argv = [*job.python, "-I", "-S", str(RUNNER), "run", str(job.path)]
 
     done = subprocess.run(argv, capture_output=True, text=True, timeout=15)
 
@@ -937,7 +917,7 @@ def test_containers_of_a_pod_share_a_pull(job: Job) -> None:
     assert job.words("pulls") == ["pull"]
 
 
-def test_ten_jobs_pull_an_image_once(tmp_path: Path, python: str) -> None:
+def test_ten_jobs_pull_an_image_once(tmp_path: Path, python: Python) -> None:
     """The others wait for it."""
     jobs = []
     for number in range(10):
@@ -985,7 +965,7 @@ def test_a_stopped_pull_leaves_no_half_image(job: Job) -> None:
     assert [path.name for path in image_of(job).parent.iterdir()] == ["i.img.lock"]
 
 
-def test_a_runner_that_is_killed_while_it_pulls(tmp_path: Path, python: str) -> None:
+def test_a_runner_that_is_killed_while_it_pulls(tmp_path: Path, python: Python) -> None:
     """The pull ends with it, and nothing is taken for the image; the next job pulls again."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
@@ -1070,6 +1050,7 @@ def usage(job: Job) -> dict[str, Any]:
     return containers
 
 
+@on_every_python
 def test_what_running_programs_use_is_noted(job: Job) -> None:
     """CPU time and memory of the whole tree of processes, again and again.
 
