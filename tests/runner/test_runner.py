@@ -868,12 +868,13 @@ def test_a_directory_of_the_machine_that_cannot_be_made_fails_the_pod(job: Job) 
 
 def test_what_is_not_honoured_is_said_once(job: Job) -> None:
     """In the job's own output."""
-    job.write(container("main", "true", notes=["securityContext: runAsUser"]))
+    job.write(container("main", "true", notes=["securityContext: runAsUser"]), notes=["sizeLimit of v"])
     argv = [*job.python, "-I", "-S", str(RUNNER), "run", str(job.path)]
 
     done = subprocess.run(argv, capture_output=True, text=True, timeout=15)
 
     assert done.stderr.count("container main: securityContext: runAsUser") == 1
+    assert done.stderr.count("interlink-runner: sizeLimit of v\n") == 1
 
 
 # Images

@@ -77,6 +77,10 @@ class SlurmScheduler:
             found[directory.path / "run.sh"] = directives.run_script(directory, self._script).encode()
         return found
 
+    def user(self, pod: Pod) -> int:
+        uid = directives.user(pod, self._policy)
+        return os.geteuid() if uid is None else uid
+
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         submission = await asyncio.to_thread(_begin, directory)
         self._submitted[tag] = time.monotonic()

@@ -97,7 +97,8 @@ class BatchPlugin:
         return job_id
 
     async def _prepare(self, request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirectory) -> None:
-        job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime)
+        user = self._scheduler.user(pod)
+        job = preparing.plan(request, pod, tag=tag, directory=directory, runtime=self._runtime, user=user)
         if job.notes:
             log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)
         files = self._scheduler.prepare(pod, tag, directory, node=_node(request, pod))

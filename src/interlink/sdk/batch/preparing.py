@@ -13,7 +13,7 @@ from msgspec import Raw
 from interlink.aio import files
 from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
-from interlink.sdk.batch import actions, registries, volumes
+from interlink.sdk.batch import actions, registries, security, volumes
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
@@ -22,8 +22,6 @@ from interlink.wire.messages import Refresh, RetrievedContainer, RetrievedPodDat
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TERMINATION_LOG = "/dev/termination-log"
-_HARMLESS = {"allowPrivilegeEscalation": False, "privileged": False}
-"""Of a security context: what is so anyway."""
 
 
 class JobPlan(msgspec.Struct, frozen=True):
@@ -36,14 +34,17 @@ class JobPlan(msgspec.Struct, frozen=True):
     """What the pod asks for and does not get."""
 
 
-def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirectory, runtime: Runtime) -> JobPlan:
-    """Raises Rejected, naming the place, for a pod that cannot be run here."""
+def plan(
+    request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirectory, runtime: Runtime, user: int
+) -> JobPlan:
+    """user: whom the job will run as. Raises Rejected, naming the place, for a pod that cannot be run here."""
     _check_names("container", [c.name for c in (*(pod.spec.init_containers or []), *(pod.spec.containers or []))])
     _check_names("volume", [v.name for v in pod.spec.volumes or []])
     mounted = _mounted_volumes(request, pod, directory)
     logins = registries.logins(request.pull_secrets or [])
-    init = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.init_containers or []]
-    main = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.containers or []]
+    site = _Site(directory=directory, runtime=runtime, user=user)
+    init = [_Prepared.of(c, mounted, pod, site, logins) for c in pod.spec.init_containers or []]
+    main = [_Prepared.of(c, mounted, pod, site, logins) for c in pod.spec.containers or []]
     if not main:
         raise Rejected("the pod has no containers")
     directories = [
@@ -55,17 +56,19 @@ def plan(request: RetrievedPodData, pod: Pod, *, tag: Tag, directory: JobDirecto
         for top in (directory.node_memory, directory.node_tmp)
     }
     on_node = {top: names for top, names in on_node.items() if names}
+    notes = [
+        *security.notes(pod.spec.security_context, user=user),
+        *(volume.note for volume in mounted.values() if volume.note),
+    ]
+    more = {"node_directories": on_node, "notes": notes}
     return JobPlan(
-        spec=msgspec.json.format(msgspec.json.encode(_spec(pod, tag, init, main) | {"node_directories": on_node})),
+        spec=msgspec.json.format(msgspec.json.encode(_spec(pod, tag, init, main) | more)),
         files=[
             *(file for volume in mounted.values() for file in volume.files),
             *(file for container in (*init, *main) for file in container.files),
         ],
         directories=[path for path in directories if directory.path in path.parents],
-        notes=[
-            *(volume.note for volume in mounted.values() if volume.note),
-            *(note for container in (*init, *main) for note in container.entry["notes"]),
-        ],
+        notes=[*notes, *(note for container in (*init, *main) for note in container.notes)],
     )
 
 
@@ -132,6 +135,12 @@ def _mounted_volumes(request: RetrievedPodData, pod: Pod, directory: JobDirector
     return {v.name: data.mounted(v, directory) for v in pod.spec.volumes or [] if v.name in wanted}
 
 
+class _Site(msgspec.Struct, frozen=True):
+    directory: JobDirectory
+    runtime: Runtime
+    user: int
+
+
 class _Prepared(msgspec.Struct, frozen=True):
     """One container's entry in the specification and the files that it needs."""
 
@@ -139,15 +148,16 @@ class _Prepared(msgspec.Struct, frozen=True):
     files: list[File]
     directories: list[Path]
 
+    @property
+    def notes(self) -> list[str]:
+        return [f"container {self.entry['name']}: {note}" for note in self.entry["notes"]]
+
     @staticmethod
     def of(
-        container: Container,
-        mounted: dict[str, MountedVolume],
-        pod: Pod,
-        directory: JobDirectory,
-        runtime: Runtime,
-        logins: Sequence[Login],
+        container: Container, mounted: dict[str, MountedVolume], pod: Pod, site: _Site, logins: Sequence[Login]
     ) -> "_Prepared":
+        security.check_user(pod, container, user=site.user)
+        directory = site.directory
         mounts = [_mount(container, mount, mounted) for mount in container.volume_mounts or []]
         scratch = [volume.source for volume in mounted.values() if not volume.files and volume.directories]
         directories = [m.source for m in mounts if any(root in m.source.parents for root in scratch)]
@@ -155,12 +165,12 @@ class _Prepared(msgspec.Struct, frozen=True):
         target = container.termination_message_path or _TERMINATION_LOG
         if mounts or target != _TERMINATION_LOG:
             mounts.append(Mount(source=message, target=target))
-        launch = runtime.launch(container, mounts, pod=pod, directory=directory, logins=logins)
+        launch = site.runtime.launch(container, mounts, pod=pod, directory=directory, logins=logins)
         files = {directory.env / f"{container.name}.json": msgspec.json.encode(launch.environment)}
         if launch.pull is not None:
             files[directory.env / f"{container.name}.pull.json"] = msgspec.json.encode(launch.pull.environment)
         return _Prepared(
-            entry=_entry(container, launch, message),
+            entry=_entry(container, launch, message, user=site.user),
             files=[
                 *(File(path=path, content=content, mode=0o600) for path, content in files.items()),
                 File(path=message, content=b"", mode=0o600),
@@ -170,7 +180,8 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any]:
+def _entry(container: Container, launch: Launch, message: Path, *, user: int) -> dict[str, Any]:
+    unenforced = security.notes(container.security_context, user=user, enforced=launch.enforced)
     return {
         "name": container.name,
         "image": container.image,
@@ -184,7 +195,7 @@ def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any
         "program_at": launch.program_at,
         "image_at": launch.image_at,
         "passed": launch.passed,
-        "notes": [*launch.notes, *_not_honoured(container)],
+        "notes": [*launch.notes, *unenforced],
         "pull": _pull(container, launch.pull) if launch.pull else None,
     } | actions.of(container)
 
@@ -193,12 +204,6 @@ def _pull(container: Container, pull: Pull) -> dict[str, Any]:
     found = msgspec.structs.asdict(pull) | {"env_file": f"env/{container.name}.pull.json"}
     del found["environment"]
     return found
-
-
-def _not_honoured(container: Container) -> list[str]:
-    """Programs run as the job's user, with that user's rights, whatever the container says."""
-    asked = [key for key, value in (container.security_context or {}).items() if _HARMLESS.get(key) is not value]
-    return [f"securityContext: {', '.join(sorted(asked))}: programs run as the user of the job"] if asked else []
 
 
 def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedVolume]) -> Mount:

@@ -1274,6 +1274,8 @@ class Pod:
         self.message_bytes = min(MESSAGE_BYTES, MESSAGES_BYTES // max(len(containers), 1))
         self._node_directories = spec.get("node_directories") or {}
         self._unsupported = next(filter(None, map(unsupported, containers)), None)
+        for text in spec.get("notes") or []:
+            note(text)
         for container in containers:
             for text in container.get("notes") or []:
                 note("container %s: %s" % (container.get("name"), text))

@@ -52,7 +52,7 @@ class Launch(msgspec.Struct, frozen=True):
     machine. image_at: the word of both that the runner replaces by the path of the pulled image. passed: variables of
     the job's own environment, with the names that they get. scratch: directories that the runner makes below
     `directory.node_tmp`. files: to be written into the job's directory first. notes: what the pod asks for and does
-    not get.
+    not get. enforced: settings of the container's securityContext that hold as the pod asks for them.
     """
 
     argv: list[str]
@@ -66,6 +66,7 @@ class Launch(msgspec.Struct, frozen=True):
     passed: dict[str, str] = {}
     scratch: list[Path] = []
     notes: list[str] = []
+    enforced: list[str] = []
 
 
 class Runtime(Protocol):

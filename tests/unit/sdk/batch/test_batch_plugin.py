@@ -64,6 +64,9 @@ class Scheduler:
     async def tidy(self, tags: Sequence[Tag]) -> None:
         self.calls.append(f"tidy {len(tags)}")
 
+    def user(self, pod: Pod) -> int:
+        return 1000
+
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         self.calls.append("submit")
         self.is_submitting.set()
