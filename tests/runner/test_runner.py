@@ -677,6 +677,47 @@ def test_a_failed_liveness_probe_restarts_the_container(job: Job) -> None:
     assert job.status("main")["lastState"]["terminated"]["exitCode"] == 6
 
 
+def failing(job: Job) -> dict[str, str]:
+    """What the failing probes of `main` say."""
+    found: dict[str, str] = job.status("main").get("interlink", {}).get("failing", {})
+    return found
+
+
+@on_every_python
+def test_a_failing_probe_leaves_its_words_until_it_succeeds(job: Job) -> None:
+    """What its command printed, in one line that can be shown anywhere, and not all of it."""
+    strange = "printf 'no\\033[31m way\\n\\001 out\\n'; test -e up"
+    long = "test -e up || { head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1; }"
+    job.write(
+        container(
+            "main",
+            IS_THERE % "end",
+            readiness_probe=probe({"exec": ["sh", "-c", strange]}),
+            liveness_probe=probe({"exec": ["sh", "-c", long]}, failure_threshold=99),
+        )
+    )
+    job.start()
+
+    said = eventually(lambda: len(failing(job)) == 2 and failing(job))
+    assert said == {"liveness": "x" * 200, "readiness": "no way ? out"}
+    job.file("up").touch()
+    eventually(lambda: job.status("main")["ready"] and not failing(job))
+
+
+def test_a_probe_that_prints_nothing_has_an_exit_code(job: Job) -> None:
+    """And is forgotten when the program is started again."""
+    liveness = probe({"exec": ["sh", "-c", "test -e again || exit 3"]}, initial_delay_s=0.3)
+    script = "[ -e end ] && touch again; echo up; exec sleep 60"
+    job.write(container("main", script, liveness_probe=liveness), restart_policy="Always", backoff_base_s=1)
+    job.start()
+    eventually(lambda: job.status("main").get("lastState"), "the wait for the next start")
+    assert failing(job) == {"liveness": "command exited with code 3"}
+    job.file("end").touch()
+
+    eventually(lambda: job.status("main")["restartCount"] == 1 and job.is_running("main"), "the next start")
+    assert "interlink" not in job.status("main")
+
+
 @on_every_python
 def test_a_probe_that_hangs_counts_as_failed(job: Job) -> None:
     """An exec probe is killed at its timeout."""
@@ -733,6 +774,9 @@ def test_http_errors_and_closed_ports_fail_probes(job: Job, web: tuple[str, int,
     )
 
     assert job.run() == 143
+    web_said, tcp_said = (status["interlink"]["failing"]["liveness"] for status in job.state()["containers"])
+    assert web_said == "HTTP probe failed with statuscode: 500"
+    assert tcp_said == f"dial tcp {host}:{closed}: Connection refused"
 
 
 def test_post_start_runs_with_the_containers_environment(job: Job) -> None:

@@ -345,6 +345,17 @@ async def test_a_jobs_own_record_is_its_status(plugin: BatchPlugin, directory: J
     assert states(await plugin.status([pod()])) == {UID: "running"}
 
 
+async def test_what_a_failing_probe_says_is_told(plugin: BatchPlugin, directory: JobDirectory) -> None:
+    """Beside the Kubernetes status, in a member that other servers ignore; without one it is left out."""
+    await plugin.create(request())
+    said = {"failing": {"readiness": "no"}}
+    set_state(directory, running("c") | {"interlink": said}, running("d"))
+    (answer,) = await plugin.status([pod()])
+
+    found = [json.loads(bytes(raw)) for raw in answer.containers or []]
+    assert [entry.get("interlink") for entry in found] == [said, None]
+
+
 async def test_a_killed_job_has_ended(plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory) -> None:
     """Its record says that it runs, and the batch system, asked twice, does not have it."""
     await plugin.create(request())
