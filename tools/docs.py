@@ -74,6 +74,7 @@ CLIENT_VARIABLES = {
 }
 TEST_VARIABLES = {
     "INTERLINK_TEST_KUBECONFIG": "A cluster to run the end-to-end tests on.",
+    "INTERLINK_TEST_PYTHON": "The interpreter, with its options, that the tests of the runner start it with.",
     "KUBEBUILDER_ASSETS": "A folder with `etcd` and `kube-apiserver` to start a control plane from.",
     "INTERLINK_KUBE_ASSETS": "The same, under a name of our own.",
     "XDG_CACHE_HOME": "Where what tests build is kept; `~/.cache` without it.",

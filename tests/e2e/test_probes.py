@@ -28,6 +28,12 @@ def status_of(pods: Pods, name: str) -> Document:
     return statuses[0]
 
 
+def unhealthy(pods: Pods, name: str) -> str:
+    """What the events say of the pod's health."""
+    selector = f"involvedObject.name={name},reason=Unhealthy"
+    return pods.kubectl("get", "events", f"--field-selector={selector}", "-o=jsonpath={.items[*].message}")
+
+
 def start(pods: Pods, script: str, *, policy: str = "Never", grace_s: int = 5, **container: Any) -> None:
     entry = pods.container("c0", script, **MOUNTED, **container)
     spec = {"containers": [entry], "restartPolicy": policy, "terminationGracePeriodSeconds": grace_s}
@@ -35,14 +41,15 @@ def start(pods: Pods, script: str, *, policy: str = "Never", grace_s: int = 5, *
 
 
 def test_readiness_by_exec_sees_the_containers_volumes(pods: Pods) -> None:
-    """The pod is Running and not ready until the command succeeds inside the container."""
-    ready = probe(command("sh", "-c", "test -e /interlink-test/up && test $WORD = yes"))
+    """The pod is Running and not ready until the command succeeds inside the container; an event has its words."""
+    ready = probe(command("sh", "-c", "test -e /interlink-test/up && test $WORD = yes || { echo not up; exit 1; }"))
     env = [{"name": "WORD", "value": "yes"}]
     start(pods, "sleep 3; touch /interlink-test/up; sleep 600", readinessProbe=ready, env=env)
     pods.wait("p", "Running")
     assert status_of(pods, "p")["ready"] is False
 
     pods.kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=30s")
+    pods.wait_until(lambda: unhealthy(pods, "p") == "Readiness probe failed: not up", "its words are an event")
 
 
 def test_http_and_tcp_by_the_name_of_a_port(pods: Pods) -> None:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,37 +18,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.pythons import AGES, Python
+
 RUNNER = Path(__file__).parents[2] / "src/interlink/sdk/batch/runner.py"
+on_every_python = pytest.mark.parametrize("python", AGES, indirect=True)
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 IS_GONE = "while [ -e %s ]; do sleep 0.02; done"
 IS_THERE = "until [ -e %s ]; do sleep 0.02; done"
-
-
-def interpreters() -> list[str]:
-    """The oldest and the newest Python that can be had: what lies between behaves like one of them."""
-    names = [f"python3.{minor}" for minor in range(6, 15)]
-    oldest = next(filter(None, map(_interpreter, names)), sys.executable)
-    newest = next(filter(None, map(_interpreter, reversed(names))), sys.executable)
-    return [oldest, newest] if oldest != newest else [oldest]
-
-
-def _interpreter(name: str) -> str | None:
-    candidates = [shutil.which(name), *map(str, Path.home().glob(f".pyenv/versions/*/bin/{name}"))]
-    return next((path for path in candidates if path and _works(path)), None)
-
-
-def _works(path: str) -> bool:
-    return subprocess.run([path, "-c", "import ctypes"], capture_output=True).returncode == 0
-
-
-PYTHONS = interpreters()
-on_every_python = pytest.mark.parametrize("python", PYTHONS, indirect=True, ids=lambda path: Path(path).name)
-
-
-@pytest.fixture(name="python")
-def _python(request: pytest.FixtureRequest) -> str:
-    """The oldest Python, unless a test asks for every one."""
-    return str(getattr(request, "param", PYTHONS[0]))
 
 
 def eventually(condition: Callable[[], Any], what: str = "the condition", within_s: float = 10) -> Any:
@@ -69,7 +44,7 @@ def container(name: str, script: str = "", **keys: Any) -> dict[str, Any]:
 class Job:
     """A job directory and the runners that were started in it."""
 
-    def __init__(self, path: Path, python: str) -> None:
+    def __init__(self, path: Path, python: Python) -> None:
         self.path = path
         self.python = python
         self.runners: list[subprocess.Popen[bytes]] = []
@@ -89,7 +64,7 @@ class Job:
 
     def start(self, failpoints: str = "", **options: Any) -> "subprocess.Popen[bytes]":
         env = {**os.environ, "LD_PRELOAD": "", "INTERLINK_FAILPOINTS": failpoints}
-        argv = [self.python, "-I", "-S", str(RUNNER), "run", str(self.path)]
+        argv = [*self.python, "-I", "-S", str(RUNNER), "run", str(self.path)]
         runner = subprocess.Popen(argv, cwd=self.path, env=env, stderr=subprocess.DEVNULL, **options)
         self.runners.append(runner)
         return runner
@@ -144,7 +119,7 @@ class Job:
 
 
 @pytest.fixture(name="job")
-def _job(tmp_path: Path, python: str) -> Iterator[Job]:
+def _job(tmp_path: Path, python: Python) -> Iterator[Job]:
     path = tmp_path / "job"
     path.mkdir(mode=0o700)
     job = Job(path, python)
@@ -527,6 +502,7 @@ def test_a_job_cancelled_before_it_starts_runs_nothing(job: Job) -> None:
     assert not job.file("started").exists()
 
 
+@on_every_python
 def test_a_running_job_sees_that_it_is_cancelled(job: Job) -> None:
     """The file is enough; it may grant a shorter grace period, and a still shorter one later."""
     job.write(container("main", STUBBORN), grace_s=60)
@@ -601,6 +577,7 @@ def test_the_termination_message_is_read_from_its_file(job: Job) -> None:
     assert "message" not in job.status("main")["lastState"]["terminated"]
 
 
+@on_every_python
 def test_the_log_stands_in_for_the_message_of_a_failure(job: Job) -> None:
     """FallbackToLogsOnError gives the last 80 lines or 2,048 bytes, only on failure."""
     policy = {"termination_message_policy": "FallbackToLogsOnError", "termination_message_path": str(job.file("none"))}
@@ -700,6 +677,48 @@ def test_a_failed_liveness_probe_restarts_the_container(job: Job) -> None:
     assert job.status("main")["lastState"]["terminated"]["exitCode"] == 6
 
 
+def failing(job: Job) -> dict[str, str]:
+    """What the failing probes of `main` say."""
+    found: dict[str, str] = job.status("main").get("interlink", {}).get("failing", {})
+    return found
+
+
+@on_every_python
+def test_a_failing_probe_leaves_its_words_until_it_succeeds(job: Job) -> None:
+    """What its command printed, in one line that can be shown anywhere, and not all of it."""
+    strange = "printf 'no\\033[31m way\\n\\001 out\\n'; test -e up"
+    long = "test -e up || { head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1; }"
+    job.write(
+        container(
+            "main",
+            IS_THERE % "end",
+            readiness_probe=probe({"exec": ["sh", "-c", strange]}),
+            liveness_probe=probe({"exec": ["sh", "-c", long]}, failure_threshold=99),
+        )
+    )
+    job.start()
+
+    said = eventually(lambda: len(failing(job)) == 2 and failing(job))
+    assert said == {"liveness": "x" * 200, "readiness": "no way ? out"}
+    job.file("up").touch()
+    eventually(lambda: job.status("main")["ready"] and not failing(job))
+
+
+def test_a_probe_that_prints_nothing_has_an_exit_code(job: Job) -> None:
+    """And is forgotten when the program is started again."""
+    liveness = probe({"exec": ["sh", "-c", "test -e again || exit 3"]}, initial_delay_s=0.3)
+    script = "[ -e end ] && touch again; echo up; exec sleep 60"
+    job.write(container("main", script, liveness_probe=liveness), restart_policy="Always", backoff_base_s=1)
+    job.start()
+    eventually(lambda: job.status("main").get("lastState"), "the wait for the next start")
+    assert failing(job) == {"liveness": "command exited with code 3"}
+    job.file("end").touch()
+
+    eventually(lambda: job.status("main")["restartCount"] == 1 and job.is_running("main"), "the next start")
+    assert "interlink" not in job.status("main")
+
+
+@on_every_python
 def test_a_probe_that_hangs_counts_as_failed(job: Job) -> None:
     """An exec probe is killed at its timeout."""
     job.write(container("main", "exec sleep 60", liveness_probe=probe({"exec": ["sleep", "50"]}, timeout_s=0.1)))
@@ -729,6 +748,7 @@ def _web() -> Iterator[tuple[str, int, list[str]]]:
         thread.join()
 
 
+@on_every_python
 def test_http_and_tcp_probes_ask_the_network(job: Job, web: tuple[str, int, list[str]]) -> None:
     """2xx and an open port are success; headers, also Host, are sent as given."""
     host, port, asked = web
@@ -754,6 +774,9 @@ def test_http_errors_and_closed_ports_fail_probes(job: Job, web: tuple[str, int,
     )
 
     assert job.run() == 143
+    web_said, tcp_said = (status["interlink"]["failing"]["liveness"] for status in job.state()["containers"])
+    assert web_said == "HTTP probe failed with statuscode: 500"
+    assert tcp_said == f"dial tcp {host}:{closed}: Connection refused"
 
 
 def test_post_start_runs_with_the_containers_environment(job: Job) -> None:
@@ -802,6 +825,7 @@ def test_an_exec_probe_runs_inside_the_container(job: Job) -> None:
 # What only the machine of the job knows
 
 
+@on_every_python
 def test_variables_of_the_job_are_passed_on(job: Job) -> None:
     """Those that are named, under their new names, and a home in any case; the container's own win."""
     env_file = job.environment("main", [(b"SECOND", b"own")])
@@ -888,12 +912,13 @@ def test_a_directory_of_the_machine_that_cannot_be_made_fails_the_pod(job: Job) 
 
 def test_what_is_not_honoured_is_said_once(job: Job) -> None:
     """In the job's own output."""
-    job.write(container("main", "true", notes=["securityContext: runAsUser"]))
-    argv = [job.python, "-I", "-S", str(RUNNER), "run", str(job.path)]
+    job.write(container("main", "true", notes=["securityContext: runAsUser"]), notes=["sizeLimit of v"])
+    argv = [*job.python, "-I", "-S", str(RUNNER), "run", str(job.path)]
 
     done = subprocess.run(argv, capture_output=True, text=True, timeout=15)
 
     assert done.stderr.count("container main: securityContext: runAsUser") == 1
+    assert done.stderr.count("interlink-runner: sizeLimit of v\n") == 1
 
 
 def test_a_launcher_is_put_before_the_command(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -955,7 +980,7 @@ def test_containers_of_a_pod_share_a_pull(job: Job) -> None:
     assert job.words("pulls") == ["pull"]
 
 
-def test_ten_jobs_pull_an_image_once(tmp_path: Path, python: str) -> None:
+def test_ten_jobs_pull_an_image_once(tmp_path: Path, python: Python) -> None:
     """The others wait for it."""
     jobs = []
     for number in range(10):
@@ -1003,7 +1028,7 @@ def test_a_stopped_pull_leaves_no_half_image(job: Job) -> None:
     assert [path.name for path in image_of(job).parent.iterdir()] == ["i.img.lock"]
 
 
-def test_a_runner_that_is_killed_while_it_pulls(tmp_path: Path, python: str) -> None:
+def test_a_runner_that_is_killed_while_it_pulls(tmp_path: Path, python: Python) -> None:
     """The pull ends with it, and nothing is taken for the image; the next job pulls again."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
@@ -1270,6 +1295,7 @@ def usage(job: Job) -> dict[str, Any]:
     return containers
 
 
+@on_every_python
 def test_what_running_programs_use_is_noted(job: Job) -> None:
     """CPU time and memory of the whole tree of processes, again and again.
 

@@ -5,7 +5,6 @@ import functools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.pythons import AGES, Python
+
 RUNNER = Path(__file__).parents[2] / "src/interlink/sdk/batch/runner.py"
 MISSING = "/interlink-test/some/where"
+on_every_python = pytest.mark.parametrize("python", AGES, indirect=True)
 CAP_SYS_ADMIN, PR_CAPBSET_DROP = 21, 24
 
 
@@ -24,15 +26,16 @@ def without_privilege() -> None:
 
 
 class Entrance:
-    def __init__(self, path: Path, preexec: Callable[[], None] | None) -> None:
+    def __init__(self, path: Path, python: Python, preexec: Callable[[], None] | None) -> None:
         self._table = path / "mounts.json"
+        self._python = python
         self._preexec = preexec
 
     def __call__(
         self, mounts: list[dict[str, Any]], *command: str, env: dict[str, str] | None = None, **document: Any
     ) -> "subprocess.CompletedProcess[str]":
         self._table.write_text(json.dumps({"mounts": mounts, "root_tmp": None, **document}))
-        argv = [sys.executable, "-I", "-S", str(RUNNER), "enter", str(self._table), "--", *command]
+        argv = [*self._python, "-I", "-S", str(RUNNER), "enter", str(self._table), "--", *command]
         return subprocess.run(argv, capture_output=True, text=True, env=env, preexec_fn=self._preexec, timeout=20)
 
 
@@ -40,21 +43,21 @@ WAYS: dict[str, Callable[[], None] | None] = {"as we are": None, "in a user name
 
 
 @functools.cache
-def why_not(way: str) -> str:
+def why_not(way: str, python: Python) -> str:
     """Why this host does not allow that way in; empty if it does."""
     if WAYS[way] and os.geteuid() != 0:
         return "we are an ordinary user: the other half of this test uses a user namespace already"
     with tempfile.TemporaryDirectory() as directory:
-        result = Entrance(Path(directory), WAYS[way])([mount(Path(directory), MISSING)], "true")
+        result = Entrance(Path(directory), python, WAYS[way])([mount(Path(directory), MISSING)], "true")
     return f"no mount namespaces here: {result.stderr.strip()}" if result.returncode else ""
 
 
 @pytest.fixture(name="enter", params=WAYS)
-def _enter(request: pytest.FixtureRequest, tmp_path: Path) -> Entrance:
+def _enter(request: pytest.FixtureRequest, tmp_path: Path, python: Python) -> Entrance:
     """Enters directly, and as a user who may not mount anything outside a user namespace."""
-    if reason := why_not(request.param):
+    if reason := why_not(request.param, python):
         pytest.skip(reason)
-    return Entrance(tmp_path, WAYS[request.param])
+    return Entrance(tmp_path, python, WAYS[request.param])
 
 
 @pytest.fixture(name="volume")
@@ -95,6 +98,7 @@ def test_a_volume_appears_where_the_host_has_nothing(enter: Entrance, volume: Pa
     assert not Path(MISSING).parents[1].exists()
 
 
+@on_every_python
 def test_targets_may_lead_through_links(enter: Entrance, volume: Path) -> None:
     """/var/run is a link on most hosts: a service account's token is found below it."""
     target = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -147,6 +147,13 @@ async def test_volumes_at_special_places(bench: RuntimeBench) -> None:
     assert printed.endswith("no\n")
 
 
+async def test_what_holds_of_a_security_context(bench: RuntimeBench) -> None:
+    """The image is read-only and no program gains privileges: what is not named as not enforced is so."""
+    printed = await bench.run("touch /new 2> /dev/null || echo read-only; grep NoNewPrivs /proc/self/status")
+
+    assert printed.split() == ["read-only", "NoNewPrivs:", "1"]
+
+
 async def test_the_working_directory(bench: RuntimeBench) -> None:
     """Of the image, or in a volume."""
     for path, expected in (("/etc", "/etc"), ("/data/w", "/data/w")):

@@ -1,17 +1,21 @@
 """The events of a pod as a kubelet tells them, from what changed in its status; pure.
 
-Texts are made of names, reasons and what the site said; never of values from Secrets or the environment.
+Texts are made of names, reasons and what the site and the pod's own probes said; never of values from Secrets or the
+environment.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from interlink.kube.events import About, Note
 from interlink.kubelet.errors import MissingInput
+from interlink.model.phases import Failing
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus, PodStatus
 
+_SILENT: Failing = MappingProxyType({})
 _NEVER_RAN = ("StartError", "ContainerCannotRun", "ContainerStatusUnknown")
 
 
@@ -25,14 +29,17 @@ def about_node(name: str) -> About:
     return About(kind="Node", name=name, uid=name)
 
 
-def of_change(pod: Pod, after: PodStatus) -> list[Note]:
-    """What happened between the status that `pod` has and the one that is written now."""
+def of_change(pod: Pod, after: PodStatus, failing: Failing = _SILENT) -> list[Note]:
+    """What happened between the status that `pod` has and the one that is written now.
+
+    failing: what `of_probes` has words for.
+    """
     before = {status.name: status for status in _all(pod.status)}
     notes = [
         note
         for is_init, statuses in ((True, after.init_container_statuses), (False, after.container_statuses))
         for status in statuses or []
-        for note in _of_container(pod, before.get(status.name), status, is_init=is_init)
+        for note in _of_container(pod, before.get(status.name), status, failing, is_init=is_init)
     ]
     return [*notes, *_of_failure(pod, after)]
 
@@ -41,7 +48,25 @@ def _all(status: PodStatus) -> list[ContainerStatus]:
     return [*(status.init_container_statuses or []), *(status.container_statuses or [])]
 
 
-def _of_container(pod: Pod, before: ContainerStatus | None, after: ContainerStatus, *, is_init: bool) -> Iterator[Note]:
+def of_probes(pod: Pod, before: Failing, after: Failing) -> list[Note]:
+    """What probes say that they did not say before; with a kubelet it is told at each failure."""
+    inits = {spec.name for spec in pod.spec.init_containers or []}
+    return [
+        Note(
+            _part(pod, name, is_init=name in inits),
+            "Unhealthy",
+            f"{kind.capitalize()} probe failed: {text}",
+            is_warning=True,
+        )
+        for name, texts in after.items()
+        for kind, text in texts.items()
+        if before.get(name, {}).get(kind) != text
+    ]
+
+
+def _of_container(
+    pod: Pod, before: ContainerStatus | None, after: ContainerStatus, failing: Failing, *, is_init: bool
+) -> Iterator[Note]:
     name = after.name
     about = _part(pod, name, is_init=is_init)
     if _has_started_since(before, after):
@@ -54,13 +79,18 @@ def _of_container(pod: Pod, before: ContainerStatus | None, after: ContainerStat
         meta = pod.metadata
         text = f"Back-off restarting failed container {name} in pod {meta.name}_{meta.namespace}({meta.uid})"
         yield Note(about, "BackOff", text, is_warning=True)
-    if before is not None and before.running == after.running is not None and before.ready and not after.ready:
+    if _is_no_longer_ready(before, after) and not failing.get(name):
         yield Note(about, "Unhealthy", f"Container {name} is no longer ready", is_warning=True)
 
 
 def _part(pod: Pod, container: str, *, is_init: bool) -> About:
     field = "initContainers" if is_init else "containers"
     return msgspec.structs.replace(about_pod(pod), field_path=f"spec.{field}{{{container}}}")
+
+
+def _is_no_longer_ready(before: ContainerStatus | None, after: ContainerStatus) -> bool:
+    is_same_run = before is not None and before.running == after.running is not None
+    return is_same_run and before is not None and before.ready and not after.ready
 
 
 def _has_started_since(before: ContainerStatus | None, after: ContainerStatus) -> bool:

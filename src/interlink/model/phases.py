@@ -25,6 +25,10 @@ from interlink.model.statuses import (
 _EXPIRED = "Pod was active on the node longer than the specified deadline"
 
 
+Failing = Mapping[str, Mapping[str, str]]
+"""By container and kind of probe: what a failing probe said."""
+
+
 class JobView(msgspec.Struct, frozen=True):
     """What is known of a pod's job. `waiting`: why there is none yet; `rejected`: why there will be none, and in a
     word (`rejection`). `is_expired`: it was ended because the pod's time was over."""
@@ -36,6 +40,10 @@ class JobView(msgspec.Struct, frozen=True):
     rejected: str | None = None
     rejection: str = "JobRejected"
     is_expired: bool = False
+
+    @property
+    def failing(self) -> Failing:
+        return {s.name: s.failing for s in (*self.init_containers, *self.containers) if s.failing}
 
 
 class Place(msgspec.Struct, frozen=True):

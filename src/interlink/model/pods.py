@@ -98,12 +98,6 @@ class ResourceRequirements(_Slim, frozen=True):
     requests: dict[str, str | int | float] | None = None
 
 
-class SecurityContext(_Slim, frozen=True):
-    """Of a pod."""
-
-    run_as_user: int | None = None
-
-
 class ContainerPort(_Slim, frozen=True):
     container_port: int
     name: str | None = None
@@ -242,8 +236,13 @@ class PodSpec(_Slim, frozen=True):
     ephemeral_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     readiness_gates: list[ReadinessGate] | None = None
-    security_context: SecurityContext | None = None
+    security_context: dict[str, Any] | None = None
     image_pull_secrets: list[ObjectReference] | None = None
+
+    @property
+    def run_as_user(self) -> int | None:
+        wish = (self.security_context or {}).get("runAsUser")
+        return wish if type(wish) is int else None
 
 
 class Pod(_Slim, frozen=True):

@@ -39,6 +39,15 @@ class ContainerState(_Slim, frozen=True):
     terminated: Terminated | None = None
 
 
+class Ours(_Slim, frozen=True):
+    """What our own plugins say of a container beyond a Kubernetes status; it never reaches Kubernetes.
+
+    failing: by kind of probe, what it said when it failed last; a kind that succeeds is left out.
+    """
+
+    failing: dict[str, str] = {}
+
+
 class ContainerStatus(_Slim, frozen=True, omit_defaults=False):
     name: str = ""
     image: str | None = ""
@@ -49,6 +58,11 @@ class ContainerStatus(_Slim, frozen=True, omit_defaults=False):
     ready: bool = False
     started: bool | None = None
     restart_count: int | None = 0
+    interlink: Ours | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def failing(self) -> dict[str, str]:
+        return self.interlink.failing if self.interlink else {}
 
     @property
     def terminated(self) -> Terminated | None:

@@ -45,6 +45,30 @@ def test_what_happens_to_a_container_is_told_once(
     assert told(before, after) == reasons
 
 
+def test_a_probe_that_fails_is_told_in_its_own_words() -> None:
+    """As a kubelet tells it; once, until it says something else or has succeeded in between."""
+    found = pod(initContainers=[{"name": "side"}], containers=[{"name": "c"}])
+    failing = {"c": {"readiness": "HTTP probe failed with statuscode: 500"}, "side": {"startup": "no"}}
+    before = {"c": {"readiness": "Connection refused"}, "side": {"startup": "no"}}
+
+    notes = telling.of_probes(found, before, failing)
+    assert [(note.reason, note.message, note.is_warning) for note in notes] == [
+        ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500", True)
+    ]
+    assert [note.about.field_path for note in telling.of_probes(found, {}, failing)] == [
+        "spec.containers{c}", "spec.initContainers{side}"
+    ]  # fmt: skip
+    assert telling.of_probes(found, failing, {}) == []
+
+
+def test_what_a_probe_has_words_for_is_not_told_twice() -> None:
+    """That the container is no longer ready follows from them."""
+    found = pod(status={"phase": "Running", "containerStatuses": [running("c")]})
+    status = PodStatus(container_statuses=statuses(running("c", ready=False)))
+
+    assert telling.of_change(found, status, {"c": {"readiness": "no"}}) == []
+
+
 def test_a_program_that_cannot_start_is_told_with_its_reason() -> None:
     """It was never started."""
     entry = ended(exit_code=128)

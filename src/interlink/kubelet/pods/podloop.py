@@ -217,3 +217,4 @@ class PodLoop:
             deadline.cancel()
         for table in (self._gone, self._asked_grace, self._seen_at, self._told_at, self.jobs.changes):
             table.pop(uid, None)
+        self._publisher.forget(uid)

@@ -16,7 +16,7 @@ from interlink.kubelet import telling
 from interlink.kubelet.pods.rejections import Rejections
 from interlink.model import phases, pods
 from interlink.model.ids import JobID
-from interlink.model.phases import JobView, Place
+from interlink.model.phases import Failing, JobView, Place
 from interlink.model.pods import JOB_ID_ANNOTATION, Pod, Seen
 from interlink.model.statuses import PodStatus
 
@@ -38,6 +38,7 @@ class Publisher:
         self._tell = tell
         self._rejections = rejections
         self._locks = KeyedLocks()
+        self._failing: dict[str, Failing] = {}
 
     async def publish(self, pod: Pod, job: JobView, job_id: JobID | None) -> Seen | None:
         """Bring Kubernetes up to date; None when it already is.
@@ -47,7 +48,9 @@ class Publisher:
         may have come between; of two at the same time the second sees what the first has written.
         """
         async with self._locks.hold(pod.uid):
-            return await self._publish(pod, job, job_id)
+            written = await self._publish(pod, job, job_id)
+            self._tell_of_probes(pod, job.failing)
+            return written
 
     async def _publish(self, pod: Pod, job: JobView, job_id: JobID | None) -> Seen | None:
         newest = self._reflector.pods.get(pod.uid)
@@ -65,9 +68,22 @@ class Publisher:
             written = await self._annotate(pod, new_id)
         self._reflector.note(written)
         _tell_story(pod, status)
-        for note in telling.of_change(pod, status):
+        for note in telling.of_change(pod, status, job.failing):
             self._tell(note)
         return written
+
+    def _tell_of_probes(self, pod: Pod, failing: Failing) -> None:
+        """What is told already is known here only: after a restart it is told again, once."""
+        for note in telling.of_probes(pod, self._failing.get(pod.uid, {}), failing):
+            self._tell(note)
+        if failing:
+            self._failing[pod.uid] = failing
+        else:
+            self._failing.pop(pod.uid, None)
+
+    def forget(self, uid: str) -> None:
+        """The pod has left Kubernetes."""
+        self._failing.pop(uid, None)
 
     async def _annotate(self, pod: Pod, job_id: JobID) -> Seen:
         """For an API server that drops annotations sent to the status subresource."""

@@ -44,7 +44,7 @@ def submission(pod: Pod, tag: Tag, directory: JobDirectory, policy: Policy, *, n
     """Raises Rejected, naming the annotation or the resource, for what this site does not do."""
     annotations = pod.metadata.annotations or {}
     check_trust(annotations, policy)
-    needed = resources.wanted(pod, [gpu.resource for gpu in policy.gpus])
+    needed = _needed(pod, policy)
     flavor = _flavor(annotations, needed, policy)
     space = _namespace(pod.metadata.namespace, policy)
     layers = [
@@ -56,8 +56,18 @@ def submission(pod: Pod, tag: Tag, directory: JobDirectory, policy: Policy, *, n
     kept = [option for option in flags.merged(*layers) if option.name not in policy.dropped]
     merged = flags.merged([Option("comment", _comment(pod, node))], kept, policy.fixed, _ours(tag, directory))
     uid = _uid(pod, space, flavor, policy)
-    user = [Option("uid", str(uid))] if uid is not None else []
-    return Submission(options=[str(option) for option in (*merged, *user)], uid=uid)
+    owner = [Option("uid", str(uid))] if uid is not None else []
+    return Submission(options=[str(option) for option in (*merged, *owner)], uid=uid)
+
+
+def user(pod: Pod, policy: Policy) -> int | None:
+    """Who the job's user is to be; None where that is the plugin's own. Raises Rejected as `submission` does."""
+    flavor = _flavor(pod.metadata.annotations or {}, _needed(pod, policy), policy)
+    return _uid(pod, _namespace(pod.metadata.namespace, policy), flavor, policy)
+
+
+def _needed(pod: Pod, policy: Policy) -> Wanted:
+    return resources.wanted(pod, [gpu.resource for gpu in policy.gpus])
 
 
 def check_trust(annotations: Mapping[str, str], policy: Policy) -> None:
@@ -157,7 +167,7 @@ def _uid(pod: Pod, space: NamespaceKeys, flavor: Flavor | None, policy: Policy) 
     """The pod's own wish counts first, as in the existing plugin, where pods are trusted; root is never a wish."""
     if not policy.may_change_user:
         return None
-    wish = pod.spec.security_context.run_as_user if pod.spec.security_context else None
+    wish = pod.spec.run_as_user
     site = next(
         (uid for uid in (space.uid, flavor.uid if flavor else None, policy.default_uid) if uid is not None), None
     )

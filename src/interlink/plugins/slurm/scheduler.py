@@ -6,6 +6,7 @@ not say, and what is to happen is repeated until it is seen.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -76,6 +77,10 @@ class SlurmScheduler:
             found[directory.path / "mesh.sh"] = scripts.mesh.encode()
             found[directory.path / "run.sh"] = directives.run_script(directory, self._script).encode()
         return found
+
+    def user(self, pod: Pod) -> int:
+        uid = directives.user(pod, self._policy)
+        return os.geteuid() if uid is None else uid
 
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         submission = await asyncio.to_thread(_begin, directory)

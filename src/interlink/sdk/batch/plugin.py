@@ -106,7 +106,13 @@ class BatchPlugin:
             log.warning("job.volumes-left-out", pod=pod.full_name, pod_uid=pod.uid, volumes=left_out)
             pod = without_volumes(pod, left_out)
         job = preparing.plan(
-            request, pod, tag=tag, directory=directory, runtime=self._runtime, variables=self._script_variables
+            request,
+            pod,
+            tag=tag,
+            directory=directory,
+            runtime=self._runtime,
+            user=self._scheduler.user(pod),
+            variables=self._script_variables,
         )
         if job.notes:
             log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)

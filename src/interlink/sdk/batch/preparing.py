@@ -14,7 +14,7 @@ from interlink.aio import files
 from interlink.aio.beneath import Beneath
 from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
-from interlink.sdk.batch import actions, registries, scripts, volumes
+from interlink.sdk.batch import actions, registries, scripts, security, volumes
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
@@ -23,8 +23,6 @@ from interlink.wire.messages import Refresh, RetrievedContainer, RetrievedPodDat
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TERMINATION_LOG = "/dev/termination-log"
-_HARMLESS = {"allowPrivilegeEscalation": False, "privileged": False}
-"""Of a security context: what is so anyway."""
 
 
 class JobPlan(msgspec.Struct, frozen=True):
@@ -44,9 +42,10 @@ def plan(
     tag: Tag,
     directory: JobDirectory,
     runtime: Runtime,
+    user: int,
     variables: Sequence[str] | None = None,
 ) -> JobPlan:
-    """variables: of the job, that a ready-made job script gets; None means all.
+    """user: whom the job will run as. variables: of the job, that a ready-made job script gets; None means all.
 
     Raises Rejected, naming the place, for a pod that cannot be run here.
     """
@@ -57,8 +56,9 @@ def plan(
         return _scripted(script, pod, tag=tag, directory=directory, variables=variables)
     mounted = _mounted_volumes(request, pod, directory)
     logins = registries.logins(request.pull_secrets or [])
-    init = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.init_containers or []]
-    main = [_Prepared.of(c, mounted, pod, directory, runtime, logins) for c in pod.spec.containers or []]
+    site = _Site(directory=directory, runtime=runtime, user=user)
+    init = [_Prepared.of(c, mounted, pod, site, logins) for c in pod.spec.init_containers or []]
+    main = [_Prepared.of(c, mounted, pod, site, logins) for c in pod.spec.containers or []]
     if not main:
         raise Rejected("the pod has no containers")
     directories = [
@@ -70,19 +70,19 @@ def plan(
         for top in (directory.node_memory, directory.node_tmp)
     }
     on_node = {top: names for top, names in on_node.items() if names}
+    notes = [
+        *security.notes(pod.spec.security_context, user=user),
+        *(volume.note for volume in mounted.values() if volume.note),
+    ]
+    more = {"node_directories": on_node, "notes": notes}
     return JobPlan(
-        spec=_encoded(
-            _spec(pod, tag, [c.entry for c in init], [c.entry for c in main]) | {"node_directories": on_node}
-        ),
+        spec=_encoded(_spec(pod, tag, [c.entry for c in init], [c.entry for c in main]) | more),
         files=[
             *(file for volume in mounted.values() for file in volume.files),
             *(file for container in (*init, *main) for file in container.files),
         ],
         directories=[path for path in directories if directory.path in path.parents],
-        notes=[
-            *(volume.note for volume in mounted.values() if volume.note),
-            *(note for container in (*init, *main) for note in container.entry["notes"]),
-        ],
+        notes=[*notes, *(note for container in (*init, *main) for note in container.notes)],
     )
 
 
@@ -150,6 +150,12 @@ def _mounted_volumes(request: RetrievedPodData, pod: Pod, directory: JobDirector
     return {v.name: data.mounted(v, directory) for v in pod.spec.volumes or [] if v.name in wanted}
 
 
+class _Site(msgspec.Struct, frozen=True):
+    directory: JobDirectory
+    runtime: Runtime
+    user: int
+
+
 class _Prepared(msgspec.Struct, frozen=True):
     """One container's entry in the specification and the files that it needs."""
 
@@ -157,15 +163,16 @@ class _Prepared(msgspec.Struct, frozen=True):
     files: list[File]
     directories: list[Path]
 
+    @property
+    def notes(self) -> list[str]:
+        return [f"container {self.entry['name']}: {note}" for note in self.entry["notes"]]
+
     @staticmethod
     def of(
-        container: Container,
-        mounted: dict[str, MountedVolume],
-        pod: Pod,
-        directory: JobDirectory,
-        runtime: Runtime,
-        logins: Sequence[Login],
+        container: Container, mounted: dict[str, MountedVolume], pod: Pod, site: _Site, logins: Sequence[Login]
     ) -> "_Prepared":
+        security.check_user(pod, container, user=site.user)
+        directory = site.directory
         mounts = [_mount(container, mount, mounted) for mount in container.volume_mounts or []]
         scratch = [volume.source for volume in mounted.values() if not volume.files and volume.directories]
         directories = [m.source for m in mounts if any(root in m.source.parents for root in scratch)]
@@ -173,12 +180,12 @@ class _Prepared(msgspec.Struct, frozen=True):
         target = container.termination_message_path or _TERMINATION_LOG
         if mounts or target != _TERMINATION_LOG:
             mounts.append(Mount(source=message, target=target))
-        launch = runtime.launch(container, mounts, pod=pod, directory=directory, logins=logins)
+        launch = site.runtime.launch(container, mounts, pod=pod, directory=directory, logins=logins)
         files = {directory.env / f"{container.name}.json": msgspec.json.encode(launch.environment)}
         if launch.pull is not None:
             files[directory.env / f"{container.name}.pull.json"] = msgspec.json.encode(launch.pull.environment)
         return _Prepared(
-            entry=_entry(container, launch, message),
+            entry=_entry(container, launch, message, user=site.user),
             files=[
                 *(File(path=path, content=content, mode=0o600) for path, content in files.items()),
                 File(path=message, content=b"", mode=0o600),
@@ -188,7 +195,8 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any]:
+def _entry(container: Container, launch: Launch, message: Path, *, user: int) -> dict[str, Any]:
+    unenforced = security.notes(container.security_context, user=user, enforced=launch.enforced)
     return {
         "name": container.name,
         "image": container.image,
@@ -203,7 +211,7 @@ def _entry(container: Container, launch: Launch, message: Path) -> dict[str, Any
         "program_at": launch.program_at,
         "image_at": launch.image_at,
         "passed": launch.passed,
-        "notes": [*launch.notes, *_not_honoured(container)],
+        "notes": [*launch.notes, *unenforced],
         "pull": _pull(container, launch.pull) if launch.pull else None,
     } | actions.of(container)
 
@@ -212,12 +220,6 @@ def _pull(container: Container, pull: Pull) -> dict[str, Any]:
     found = msgspec.structs.asdict(pull) | {"env_file": f"env/{container.name}.pull.json"}
     del found["environment"]
     return found
-
-
-def _not_honoured(container: Container) -> list[str]:
-    """Programs run as the job's user, with that user's rights, whatever the container says."""
-    asked = [key for key, value in (container.security_context or {}).items() if _HARMLESS.get(key) is not value]
-    return [f"securityContext: {', '.join(sorted(asked))}: programs run as the user of the job"] if asked else []
 
 
 def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedVolume]) -> Mount:

@@ -50,6 +50,7 @@ LOG_LINE_BYTES = 16 * 1024
 READ_BYTES = 64 * 1024
 MESSAGE_BYTES, MESSAGES_BYTES = 4096, 12 * 1024  # termination message: of one container, of the pod
 TAIL_BYTES, TAIL_LINES = 2048, 80
+PROBE_CHARACTERS = 200  # of what a failing probe says
 START_FAILED, CANCELLED_EXIT = 128, 128 + signal.SIGTERM
 EXIT_CODES = frozenset(map(str, range(256)))
 LAUNCHED_AGAIN = 98  # another launch has the job: nothing was done, and that is no success
@@ -514,6 +515,16 @@ class CRILines:
         return line
 
 
+class NoLog:
+    """For what is not kept but for its end."""
+
+    def write(self, data):
+        pass
+
+    def close(self):
+        pass
+
+
 class OutputCopier:
     """Copies a program's stdout and stderr into its log until both are closed, or until it is told to give up."""
 
@@ -784,12 +795,17 @@ def remove_path(path):
 
 
 def last_words(file):
-    """The end of what a program printed, in one line and without colours."""
+    """The end of what a program printed."""
+    file.seek(max(file.seek(0, os.SEEK_END) - MESSAGE_BYTES, 0))
+    return in_one_line(file.read().decode("utf-8", "replace"))[-1000:]
+
+
+def in_one_line(text):
+    """What a program printed, without colours, as it can be shown anywhere."""
     import re
 
-    file.seek(max(file.seek(0, os.SEEK_END) - MESSAGE_BYTES, 0))
-    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", file.read().decode("utf-8", "replace"))
-    return " ".join(text.split())[-1000:]
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def environment(passed, pairs):
@@ -830,6 +846,13 @@ def try_tcp(action, timeout_s):
     socket.create_connection((action["host"], action["port"]), timeout=timeout_s).close()
 
 
+def target_of_action(action):
+    """What a probe asks over the network, to stand before what went wrong."""
+    if "http" in action:
+        return 'Get "%s": ' % action["http"]["url"]
+    return "dial tcp %s:%s: " % (action["tcp"]["host"], action["tcp"]["port"]) if "tcp" in action else ""
+
+
 class ActionFailed(Exception):
     """A hook or a probe did not succeed; the text says why."""
 
@@ -849,11 +872,12 @@ class Actor:
         """Raises ActionFailed. An action ends with its payload, as it would inside a real container."""
         try:
             if "exec" in action:
-                self._exec(action["exec"], payload, timeout_s)
+                run = self._exec_probe if is_probe else self._exec
+                run(action["exec"], payload, timeout_s)
             elif "http" in action:
                 status = http_status(action["http"], timeout_s)
                 if is_probe and not 200 <= status < 400:
-                    raise ActionFailed("HTTP status %d from %s" % (status, action["http"]["url"]))
+                    raise ActionFailed("HTTP probe failed with statuscode: %d" % status)
             elif "tcp" in action:
                 try_tcp(action["tcp"], timeout_s)
             else:
@@ -861,13 +885,30 @@ class Actor:
         except ActionFailed:
             raise
         except Exception as error:  # http.client, ssl and socket raise many kinds; all mean "no".
-            raise ActionFailed(explain(error)) from error
+            raise ActionFailed(target_of_action(action) + explain(error)) from error
 
     def _exec(self, argv, payload, timeout_s):
+        """A hook may leave programs behind: what they print goes where nobody has to read it."""
+        code = self._run(argv, payload, timeout_s, subprocess.DEVNULL, subprocess.DEVNULL)
+        if code:
+            raise ActionFailed("command exited with code %d" % code)
+
+    def _exec_probe(self, argv, payload, timeout_s):
+        """What a command printed is why it failed."""
+        copier = OutputCopier(NoLog())
+        try:
+            code = self._run(argv, payload, timeout_s, copier.stdout, copier.stderr)
+        finally:
+            copier.close_inputs()
+            copier.finish()
+        if code:
+            raise ActionFailed(copier.tail.decode("utf-8", "replace").strip() or "command exited with code %d" % code)
+
+    def _run(self, argv, payload, timeout_s, stdout, stderr):
+        """Run a command in the container; its exit code. Raises ActionFailed when it is not given the time to end."""
         give_up_at = time.monotonic() + timeout_s if timeout_s else float("inf")
-        null = subprocess.DEVNULL
         argv = self._inside + [to_bytes(word) for word in argv]
-        popen = self._children.start(argv, self._env, self._cwd, null, null)
+        popen = self._children.start(argv, self._env, self._cwd, stdout, stderr)
         try:
             while popen.poll() is None:
                 if payload.ended.wait(0.02):
@@ -879,8 +920,7 @@ class Actor:
                 send(os.killpg, popen.pid, signal.SIGKILL)
                 popen.wait()
             self._children.collected(popen.pid)
-        if popen.returncode:
-            raise ActionFailed("command exited with code %d" % popen.returncode)
+        return popen.returncode
 
 
 # Containers
@@ -900,6 +940,7 @@ class Container:
         self._message_path = to_path(spec.get("termination_message_path"))
         self._thread = self._payload = self._actor = self._image = None
         self._cpu_seconds = 0.0
+        self._failing = {}  # by kind of probe: what it said when it failed, None once it succeeds
         self.status = {
             "name": self.name,
             "image": spec.get("image") or "",
@@ -1089,7 +1130,10 @@ class Container:
         probes = [self._spec.get(name + "_probe") for name in ("startup", "readiness", "liveness")]
         is_plain = not any(probes) and not self._spec.get("post_start")
         running = {"running": {"startedAt": payload.started_at}}
-        self.update(state=running, started=is_plain, ready=is_plain and (self.is_sidecar or not self.is_init))
+        with self._pod.lock:
+            self._failing.clear()
+            self.status.pop("interlink", None)
+            self.update(state=running, started=is_plain, ready=is_plain and (self.is_sidecar or not self.is_init))
         if is_plain:
             self.has_started.set()
         else:
@@ -1131,6 +1175,8 @@ class Container:
             if failure and last is not False and not payload.ended.is_set():
                 note("container %s: %s probe failed: %s" % (self.name, kind, failure))
             last, times = ok, times + 1 if ok is last else 1
+            if times in (1, thresholds[ok]):
+                self._record_probe(payload, kind, failure)
             verdict = judge(payload, ok, probe) if times >= thresholds[ok] else None
             if verdict is not None:
                 return verdict
@@ -1140,7 +1186,16 @@ class Container:
         try:
             self._actor.perform(probe, payload, probe.get("timeout_s") or 1, is_probe=True)
         except ActionFailed as error:
-            return str(error)
+            return in_one_line(str(error))[:PROBE_CHARACTERS]
+
+    def _record_probe(self, payload, kind, failure):
+        """What a failing probe says stands in the status until it succeeds, or the program is started again."""
+        with self._pod.lock:
+            is_news = self._failing.get(kind) != failure
+            if is_news and self._payload is payload and not payload.ended.is_set():
+                self._failing[kind] = failure
+                failing = {kind: text for kind, text in sorted(self._failing.items()) if text}
+                self.update(interlink={"failing": failing})
 
     def _judge_startup(self, payload, ok, probe):
         return True if ok else self._judge_liveness(payload, ok, probe)
@@ -1415,6 +1470,8 @@ class Pod:
         self._node_directories = spec.get("node_directories") or {}
         programs = [spec["script"]] if spec.get("script") else containers
         self._unsupported = next(filter(None, map(unsupported, programs)), None)
+        for text in spec.get("notes") or []:
+            note(text)
         for container in containers:
             for text in container.get("notes") or []:
                 note("container %s: %s" % (container.get("name"), text))

@@ -53,7 +53,8 @@ class Launch(msgspec.Struct, frozen=True):
     argv alone: a program of the machine and its words, where a pair is a variable of the job's own environment and what
     stands for a missing one. passed: variables of the job's own environment, with the names that they get. scratch:
     directories that the runner makes below `directory.node_tmp`. files: to be written into the job's directory first.
-    notes: what the pod asks for and does not get.
+    notes: what the pod asks for and does not get. enforced: settings of the
+    container's securityContext that hold as the pod asks for them.
     """
 
     argv: list[str]
@@ -68,6 +69,7 @@ class Launch(msgspec.Struct, frozen=True):
     passed: dict[str, str] = {}
     scratch: list[Path] = []
     notes: list[str] = []
+    enforced: list[str] = []
 
 
 class Runtime(Protocol):

@@ -4,6 +4,7 @@ A class that inherits from `Scheduler` has what not every batch system needs.
 """
 
 import enum
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,6 +57,10 @@ class Scheduler(Protocol):
         Raises Rejected for what the pod may not ask of this batch system.
         """
         return {}
+
+    def user(self, pod: Pod) -> int:
+        """The id of the user whom the pod's job will run as: our own, unless the batch system can change it."""
+        return os.geteuid()
 
     @abstractmethod
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:

@@ -26,6 +26,9 @@ _WITH_VALUE = {
 }  # fmt: skip
 
 
+_WRITABLE = ("--writable", "-w", "--writable-tmpfs", "--overlay", "-o")
+
+
 class Apptainer:
     """program: its name or path on the machines of the jobs. options: of every container."""
 
@@ -86,6 +89,7 @@ class Apptainer:
             files={} if image.is_local else self._files(container, directory, logins),
             scratch=[] if has_tmp else [scratch],
             notes=notes,
+            enforced=_enforced(options),
         )
 
     def _start(self, verb: str) -> list[str]:
@@ -129,6 +133,12 @@ _TERMINATION_LOG = "/dev/termination-log"
 
 def _auth_file(container: Container, directory: JobDirectory) -> Path:
     return directory.env / f"{container.name}.registries.json"
+
+
+def _enforced(options: Sequence[str]) -> list[str]:
+    """An image is read-only, and no program in it gains privileges, unless an option says otherwise."""
+    read_only = [] if common.has_any(options, _WRITABLE) else ["readOnlyRootFilesystem"]
+    return read_only if "--allow-setuid" in options else [*read_only, "allowPrivilegeEscalation"]
 
 
 def _gpus(container: Container, options: Sequence[str]) -> list[str]:

@@ -30,6 +30,9 @@ _PULL = 'export CH_IMAGE_STORAGE="$1.store" && ch-image pull -- "$2" >&2 && ch-c
 """`$1` is the directory to make; what is beside it goes with it."""
 
 
+_WRITABLE = ("--write", "-w", "--write-fake", "-W")
+
+
 class Charliecloud:
     """program: ch-run's name or path on the machines of the jobs. python: the interpreter there."""
 
@@ -95,6 +98,7 @@ class Charliecloud:
             passed={"USER": "USER"} | {name: name for name in self._passed},
             files={table: _table(mounts, scratch, root_word=len(run) - 1)},
             scratch=[scratch],
+            enforced=_enforced(self._options),
         )
 
     def _pull(self, image: Image, container: Container) -> Pull:
@@ -108,6 +112,12 @@ class Charliecloud:
             max_age_s=self._settings.max_age_s,
             passed={name: name for name in common.OF_THE_MACHINE},
         )
+
+
+def _enforced(options: Sequence[str]) -> list[str]:
+    """An image is read-only unless an option says otherwise, and `ch-run` lets no program gain privileges."""
+    read_only = [] if common.has_any(options, _WRITABLE) else ["readOnlyRootFilesystem"]
+    return [*read_only, "allowPrivilegeEscalation"]
 
 
 def _unstripped(value: str) -> str:

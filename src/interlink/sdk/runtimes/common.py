@@ -39,6 +39,11 @@ def wants(container: Container, resource: str) -> bool:
     return str(amounts.get(resource, "0")) not in ("0", "")
 
 
+def has_any(options: Iterable[str], names: Collection[str]) -> bool:
+    """Whether one of these options is among the words, with a value behind `=` or without."""
+    return any(word.partition("=")[0] in names for word in options)
+
+
 def paths(mounts: Iterable[Mount], *, forbidden: str) -> list[Mount]:
     """The mounts, if the runtime's command line can name them. Raises Rejected."""
     found = list(mounts)

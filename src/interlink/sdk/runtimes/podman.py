@@ -24,6 +24,11 @@ _OBEYED = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|SHELL|BASH.*|ENV|IFS|LD_.*|XDG_.*|DBUS_.*|SSL_.*|GO.*|CONTAINERS?_.*|PODMAN_.*|"
     r"STORAGE_.*|REGISTRY_.*|BUILDAH_.*|DOCKER_.*|.*_(proxy|PROXY)|NOTIFY_SOCKET|LISTEN_.*"
 )
+_ENFORCED = {
+    ("readOnlyRootFilesystem", True): "--read-only",
+    ("allowPrivilegeEscalation", False): "--security-opt=no-new-privileges",
+}
+"""Settings of a security context that are an option."""
 _PULL = 'target=$1 podman=$2 image=$3; shift 3; "$podman" image exists "$image" || {} && : > "$target"'
 _FETCH = '"$podman" pull --quiet "$@" "$image" >&2'
 _FAIL = '{ echo "the image is not on this machine, and may not be pulled" >&2; false; }'
@@ -63,8 +68,11 @@ class Podman:
         others = {key: value for key, value in environment.items() if key not in obeyed}
         env_file = directory.env / f"{container.name}.podman"
         location = image.location.removeprefix("docker://")
+        security = container.security_context or {}
+        enforced = {name: option for (name, value), option in _ENFORCED.items() if security.get(name) is value}
         options = [
             *self._options,
+            *enforced.values(),
             "--network=host",
             "--http-proxy=false",
             "--pull=never",
@@ -96,6 +104,7 @@ class Podman:
             passed={key: key for key in (*common.OF_THE_MACHINE, *self._passed) if key not in others},
             files=({env_file: _lines(obeyed, container)} if obeyed else {})
             | ({auth: registries.docker_config(logins)} if has_login else {}),
+            enforced=list(enforced),
         )
 
     def _pull(self, location: str, container: Container, auth: Path | None) -> Pull:

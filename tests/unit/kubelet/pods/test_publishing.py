@@ -21,7 +21,7 @@ from interlink.kubelet.pods.rejections import Rejections
 from interlink.model.ids import JobID
 from interlink.model.phases import JobView, Place
 from interlink.model.pods import Pod
-from interlink.model.statuses import PodStatus
+from interlink.model.statuses import Ours, PodStatus
 from tests.unit import builders
 from tests.unit.builders import Document, document, ended, pod, running
 from tests.unit.small_server import serving
@@ -140,6 +140,22 @@ async def test_two_at_the_same_time_write_once() -> None:
 
     assert len(server.patches) == 1
     assert [note.reason for note in told] == ["Created", "Started"]
+
+
+async def test_what_a_failing_probe_says_is_an_event_and_no_part_of_the_status() -> None:
+    """Also when there is nothing to write; again once it has succeeded in between, or when the pod is another one."""
+    server = Pods()
+    told: list[Note] = []
+    said = Ours(failing={"startup": "not yet"})
+    failing = JobView(containers=[msgspec.structs.replace(status, interlink=said) for status in RUNNING.containers])
+    async with publishing_to(server, told.append) as (publisher, _):
+        for view in (RUNNING, failing, failing, RUNNING, failing):
+            await publisher.publish(pod(), view, None)
+        publisher.forget("uid-1")
+        await publisher.publish(pod(), failing, None)
+
+    assert [note.message for note in told[2:]] == ["Startup probe failed: not yet"] * 3
+    assert (len(server.patches), "not yet" in str(server.patches)) == (1, False)
 
 
 async def test_a_rejected_pods_controller_is_known_before_the_pod_is_failed() -> None:

@@ -174,15 +174,17 @@ def test_a_namespace_has_its_account() -> None:
 )
 def test_the_user_of_a_job(wish: int | None, trusts: bool, uid: str) -> None:
     """The site's, or the pod's own where pods are trusted; never root."""
-    context = {"securityContext": {"runAsUser": wish}} if wish is not None else {}
-    keys = {"DefaultUID": 500, "TrustPods": trusts}
+    context: Document = {"securityContext": {"runAsUser": wish}} if wish is not None else {}
+    keys: Document = {"DefaultUID": 500, "TrustPods": trusts}
 
     assert options(keys=keys, is_root=True, **context)["uid"] == uid
+    assert directives.user(pod(**context), load(is_root=True, **keys).policy) == int(uid)
 
 
 def test_without_root_there_is_no_other_user() -> None:
     """A pod's runAsUser does not keep it from running, a site's UID is a mistake."""
     assert "uid" not in options(securityContext={"runAsUser": 1000})
+    assert directives.user(pod(securityContext={"runAsUser": 1000}), load().policy) is None
     with pytest.raises(ConfigurationError, match="a UID needs the plugin to run as root"):
         load(DefaultUID=500)
 

@@ -65,6 +65,9 @@ class Scheduler:
     async def tidy(self, tags: Sequence[Tag]) -> None:
         self.calls.append(f"tidy {len(tags)}")
 
+    def user(self, pod: Pod) -> int:
+        return 1000
+
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         self.calls.append("submit")
         self.is_submitting.set()
@@ -356,6 +359,17 @@ async def test_a_jobs_own_record_is_its_status(plugin: BatchPlugin, directory: J
     set_state(directory, running())
 
     assert states(await plugin.status([pod()])) == {UID: "running"}
+
+
+async def test_what_a_failing_probe_says_is_told(plugin: BatchPlugin, directory: JobDirectory) -> None:
+    """Beside the Kubernetes status, in a member that other servers ignore; without one it is left out."""
+    await plugin.create(request())
+    said = {"failing": {"readiness": "no"}}
+    set_state(directory, running("c") | {"interlink": said}, running("d"))
+    (answer,) = await plugin.status([pod()])
+
+    found = [json.loads(bytes(raw)) for raw in answer.containers or []]
+    assert [entry.get("interlink") for entry in found] == [said, None]
 
 
 async def test_a_killed_job_has_ended(plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory) -> None:

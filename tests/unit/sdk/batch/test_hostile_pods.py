@@ -31,7 +31,9 @@ def request(**spec: object) -> RetrievedPodData:
 def planned(tmp_path: Path, data: RetrievedPodData) -> preparing.JobPlan:
     pod = msgspec.json.decode(bytes(data.pod), type=Pod)
     tag = Tag(cluster="c", pod_uid=UID, attempt=0)
-    return preparing.plan(data, pod, tag=tag, directory=JobDirectory(tmp_path / UID), runtime=HostProcesses())
+    return preparing.plan(
+        data, pod, tag=tag, directory=JobDirectory(tmp_path / UID), runtime=HostProcesses(), user=1000
+    )
 
 
 @pytest.mark.parametrize("name", ["../../../evil", "/abs", "..", ".", "", "a/b", "a\nb", "a\0b", "A", "x" * 64])

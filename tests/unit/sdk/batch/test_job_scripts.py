@@ -29,6 +29,7 @@ def planned(script: str, variables: list[str] | None = None, **spec: object) -> 
         tag=Tag("c", PodUID("uid-1"), 0),
         directory=DIRECTORY,
         runtime=HostProcesses(),
+        user=1000,
         variables=variables,
     )
 

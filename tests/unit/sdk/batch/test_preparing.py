@@ -54,7 +54,8 @@ def planned(directory: JobDirectory, runtime: Runtime | None = None, **spec: Any
     request = RetrievedPodData(
         pod=Raw(msgspec.json.encode(document())), container=[RetrievedContainer(name="c", config_maps=[CONFIG])]
     )
-    return preparing.plan(request, pod(**spec), tag=TAG, directory=directory, runtime=runtime or Runtime())
+    runtime = runtime or Runtime()
+    return preparing.plan(request, pod(**spec), tag=TAG, directory=directory, runtime=runtime, user=1000)
 
 
 def specification(plan: JobPlan) -> Document:
@@ -203,12 +204,26 @@ def test_volumes_in_memory_are_made_by_the_runner(directory: JobDirectory) -> No
 
 
 def test_what_is_not_honoured_is_said(directory: JobDirectory) -> None:
-    """At the container in the specification, from where the job's output gets it, and for the plugin's log."""
+    """In the specification, from where the job's output gets it, and for the plugin's log."""
     context = {"runAsUser": 5, "privileged": False, "capabilities": {"add": ["SYS_PTRACE"]}}
-    plan = planned(directory, containers=[{"name": "c", "securityContext": context}])
+    container = {"name": "c", "securityContext": context, "volumeMounts": [{"name": "v", "mountPath": "/m"}]}
+    volume = {"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}
+    plan = planned(directory, containers=[container], volumes=[volume], securityContext={"fsGroup": 7})
 
-    text = "securityContext: capabilities, runAsUser: programs run as the user of the job"
-    assert plan.notes == specification(plan)["containers"][0]["notes"] == [text]
+    of_pod = ["securityContext not enforced: fsGroup", "the sizeLimit of volume 'v' is not watched"]
+    of_container = "securityContext not enforced: capabilities.add, runAsUser"
+    assert specification(plan)["notes"] == of_pod
+    assert specification(plan)["containers"][0]["notes"] == [of_container]
+    assert plan.notes == [*of_pod, f"container c: {of_container}"]
+
+
+def test_a_pod_that_must_not_run_as_root_is_refused(directory: JobDirectory) -> None:
+    """Where root is the user of the jobs."""
+    asking = pod(containers=[{"name": "c"}], securityContext={"runAsNonRoot": True})
+    request = RetrievedPodData(pod=Raw(msgspec.json.encode(document())))
+
+    with pytest.raises(Rejected, match="runAsNonRoot"):
+        preparing.plan(request, asking, tag=TAG, directory=directory, runtime=Runtime(), user=0)
 
 
 def test_probes_and_hooks_reach_the_runner(directory: JobDirectory) -> None:

@@ -195,3 +195,22 @@ def test_singularity_takes_a_login_from_its_environment() -> None:
 
     assert found is not None
     assert found.environment == [("SINGULARITY_DOCKER_USERNAME", "me"), ("SINGULARITY_DOCKER_PASSWORD", "s3cret")]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_read_only", "keeps_privileges_out"),
+    [
+        ([], True, True),
+        (["--containall", "--writable-tmpfs"], False, True),
+        (["--overlay=/o"], False, True),
+        (["--allow-setuid"], True, False),
+    ],
+)
+def test_what_holds_of_a_security_context(options: list[str], is_read_only: bool, keeps_privileges_out: bool) -> None:
+    """The image is read-only and no program gains privileges, unless the site's options say otherwise."""
+    found = launched(Apptainer(ImageSettings(prefix="/images/"), options=options)).enforced
+
+    assert ("readOnlyRootFilesystem" in found, "allowPrivilegeEscalation" in found) == (
+        is_read_only,
+        keeps_privileges_out,
+    )

@@ -81,3 +81,21 @@ def test_what_charliecloud_cannot_run(fields: Document, text: str) -> None:
     """With the reason."""
     with pytest.raises(Rejected, match=text):
         launched(REMOTE, **fields)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_read_only", "keeps_privileges_out"),
+    [
+        ([], True, True),
+        (["-w"], False, True),
+        (["--write-fake=1G"], False, True),
+    ],
+)
+def test_what_holds_of_a_security_context(options: list[str], is_read_only: bool, keeps_privileges_out: bool) -> None:
+    """The image is read-only and no program gains privileges, unless the site's options say otherwise."""
+    found = launched(Charliecloud(ImageSettings(prefix="/images/"), options=options)).enforced
+
+    assert ("readOnlyRootFilesystem" in found, "allowPrivilegeEscalation" in found) == (
+        is_read_only,
+        keeps_privileges_out,
+    )

@@ -113,3 +113,13 @@ def test_what_podman_cannot_run(fields: Document, mount: Mount | None, text: str
     """With the reason."""
     with pytest.raises(Rejected, match=text):
         launched(HERE_PODMAN, *([mount] if mount else []), **fields)
+
+
+def test_a_security_context_becomes_options() -> None:
+    """What Podman can see to, where the pod asks for it."""
+    asked = {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "privileged": False}
+    found = launched(HERE_PODMAN, securityContext=asked)
+
+    assert {"--read-only", "--security-opt=no-new-privileges"} <= set(found.argv)
+    assert found.enforced == ["readOnlyRootFilesystem", "allowPrivilegeEscalation"]
+    assert launched(HERE_PODMAN, securityContext={"readOnlyRootFilesystem": False}).enforced == []
