@@ -65,3 +65,14 @@ async def test_a_program_of_the_site_may_answer(bench: Bench) -> None:
     bench.restart(ResourceScriptPath=command(bench, "echo nonsense"))
     with pytest.raises(Unreachable, match="printed no answer to a ping"):
         await bench.plugin.capacity()
+
+
+async def test_a_deadline_beyond_a_partitions_limit_does_not_wait_for_ever(bench: Bench, site: SlurmSite) -> None:
+    """The partition allows ten minutes."""
+    await bench.plugin.capacity()
+    flags = {"slurm-job.vk.io/flags": "--partition=short"}
+    uid = await bench.start("true", annotations=flags, activeDeadlineSeconds=36000)
+    shown = site.run("scontrol", "show", "job", bench.job_id(uid))
+
+    assert "TimeLimit=00:10:00" in shown
+    await bench.wait(uid, "0 Completed")

@@ -1,5 +1,7 @@
 """The Slurm plugin, put together: job directories on a shared file system, Slurm's commands, a runtime, HTTP."""
 
+import asyncio
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,13 +27,23 @@ from interlink.sdk.runtimes.mpi import Ranks
 
 log = structlog.get_logger(__name__)
 
+_LEARN_WITHIN_S = 5.0
+
 
 async def run(settings: SlurmSettings) -> None:
     """Serve until SIGTERM or SIGINT; the jobs go on. Raises ConfigurationError."""
     make_root(settings)
     slurm = commands(settings, os.environ)
     plugin, _ = build(settings, os.environ, uses_accounting=await uses_accounting(slurm, settings))
+    await _learn_limits(plugin)
     await serving.run(plugin, settings.listening)
+
+
+async def _learn_limits(plugin: BatchPlugin) -> None:
+    """For the first jobs; from a Slurm that is away they are learned later, when the node's capacity is asked for."""
+    with contextlib.suppress(SDKError, TimeoutError):
+        async with asyncio.timeout(_LEARN_WITHIN_S):
+            await plugin.capacity()
 
 
 def build(

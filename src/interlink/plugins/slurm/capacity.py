@@ -1,7 +1,7 @@
 """What a site offers: the nodes of one sinfo, or what the site's own program says."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,13 +18,15 @@ _SCRIPT_TIMEOUT_S = 30.0
 
 
 class Capacity:
-    """Answers from one command an interval, however often it is asked."""
+    """Answers from one command an interval, however often it is asked. time_limits: of partitions, as they were seen
+    last, by `parsing.time_limits`."""
 
     def __init__(self, slurm: Slurm, settings: SlurmSettings) -> None:
         self._slurm = slurm
         self._settings = settings
         self._answer: PingAnswer | None = None
         self._asked_at = 0.0
+        self.time_limits: Mapping[str, int] = {}
 
     async def __call__(self) -> PingAnswer:
         """Raises Unreachable."""
@@ -39,8 +41,9 @@ class Capacity:
         if settings.resource_script:
             answer = await _of_script(settings.resource_script)
             return answer if settings.taints is None else msgspec.structs.replace(answer, taints=settings.taints)
-        offered = parsing.offer(await self._slurm.nodes(), settings.partitions)
-        return answer_for(offered, settings)
+        nodes = await self._slurm.nodes()
+        self.time_limits = parsing.time_limits(nodes)
+        return answer_for(parsing.offer(nodes, settings.partitions), settings)
 
 
 def answer_for(offered: Offer, settings: SlurmSettings) -> PingAnswer:

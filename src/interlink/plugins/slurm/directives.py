@@ -7,6 +7,7 @@ site's fixed options. What makes a job ours comes last and cannot be replaced.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -40,8 +41,19 @@ class Submission(msgspec.Struct, frozen=True):
     uid: int | None = None
 
 
-def submission(pod: Pod, tag: Tag, directory: JobDirectory, policy: Policy, *, node: str) -> Submission:
-    """Raises Rejected, naming the annotation or the resource, for what this site does not do."""
+def submission(
+    pod: Pod,
+    tag: Tag,
+    directory: JobDirectory,
+    policy: Policy,
+    *,
+    node: str,
+    time_limits: Mapping[str, int] = MappingProxyType({}),
+) -> Submission:
+    """time_limits: of partitions, as by `parsing.time_limits`.
+
+    Raises Rejected, naming the annotation or the resource, for what this site does not do.
+    """
     annotations = pod.metadata.annotations or {}
     check_trust(annotations, policy)
     needed = _needed(pod, policy)
@@ -55,6 +67,7 @@ def submission(pod: Pod, tag: Tag, directory: JobDirectory, policy: Policy, *, n
     ]
     kept = [option for option in flags.merged(*layers) if option.name not in policy.dropped]
     merged = flags.merged([Option("comment", _comment(pod, node))], kept, policy.fixed, _ours(tag, directory))
+    merged = [_within(option, pod, _time_limit(merged, time_limits)) for option in merged]
     uid = _uid(pod, space, flavor, policy)
     owner = [Option("uid", str(uid))] if uid is not None else []
     return Submission(options=[str(option) for option in (*merged, *owner)], uid=uid)
@@ -84,7 +97,7 @@ def _generated(pod: Pod, needed: Wanted, flavor: Flavor | None, policy: Policy) 
         found.append(Option("mem", f"{resources.megabytes(memory)}M"))
     found += [option for gpu in policy.gpus if (count := needed.gpus.get(gpu.resource)) for option in _gpu(gpu, count)]
     if pod.spec.active_deadline_seconds:
-        found.append(Option("time", _minutes(pod.spec.active_deadline_seconds, pod.grace_s)))
+        found.append(_time_of(pod, pod.spec.active_deadline_seconds))
     return found
 
 
@@ -92,9 +105,25 @@ def _gpu(gpu: GPUKeys, count: int) -> list[Option]:
     return flags.parse(gpu.option.format(gres=gpu.gres, count=count), place="GPUs: Option")
 
 
-def _minutes(deadline_s: int, grace_s: int) -> str:
+def _time_of(pod: Pod, deadline_s: int) -> Option:
     """The runner ends the pod at its deadline; Slurm's limit is only to come after that."""
-    return str(-(-(deadline_s + grace_s + 60) // 60))
+    return Option("time", str(-(-(deadline_s + pod.grace_s + 60) // 60)))
+
+
+def _time_limit(options: Sequence[Option], time_limits: Mapping[str, int]) -> int | None:
+    """The longest that the job's partitions allow, in minutes; None where one of them has no limit that is known."""
+    names = next((option.value or "" for option in options if option.name == "partition"), "").split(",")
+    limits = [time_limits.get(name) for name in names]
+    return max(limit for limit in limits if limit is not None) if None not in limits else None
+
+
+def _within(option: Option, pod: Pod, most: int | None) -> Option:
+    """A deadline beyond what the partition allows is no reason to wait for ever, as Slurm would: the job gets all that
+    there is. What was asked for as a time limit stays as it is."""
+    deadline_s = pod.spec.active_deadline_seconds
+    if most is None or not deadline_s or option != _time_of(pod, deadline_s):
+        return option
+    return Option("time", str(min(most, int(option.value or 0))))
 
 
 def _flavor(annotations: Mapping[str, str], needed: Wanted, policy: Policy) -> Flavor | None:

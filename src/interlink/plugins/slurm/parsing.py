@@ -146,7 +146,7 @@ NODES_FORMAT = ",".join(f"{name}:{width}" for name, width in _NODES.items())
 
 
 class SeenNode(msgspec.Struct, frozen=True, gc=False):
-    """A node as a member of one partition."""
+    """A node as a member of one partition. time_limit: of the partition's jobs, minutes; None for none."""
 
     name: str
     partition: str
@@ -154,8 +154,9 @@ class SeenNode(msgspec.Struct, frozen=True, gc=False):
     state: str
     cpus: int
     memory_mb: int
-    time_limit: str
+    time_limit: int | None
     gres: dict[str, int]
+    is_in_default: bool = False
 
 
 def nodes(text: str) -> list[SeenNode]:
@@ -175,9 +176,25 @@ def _node(columns: Sequence[str]) -> SeenNode | None:
         state=state.rstrip("*~#!%$@^-+").lower() if not state.endswith("*") else "down",
         cpus=int(cpus),
         memory_mb=int(memory),
-        time_limit=time_limit,
+        time_limit=minutes(time_limit),
         gres=gres(gres_text),
+        is_in_default=partition.endswith("*"),
     )
+
+
+def minutes(text: str) -> int | None:
+    """`1-02:03:04`, `02:03:04` or `03:04` in whole minutes; None for `infinite` and what is no time."""
+    found = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)", text)
+    if found is None:
+        return None
+    days, hours, minutes_, _ = (int(part or 0) for part in found.groups())
+    return (days * 24 + hours) * 60 + minutes_
+
+
+def time_limits(seen: Sequence[SeenNode]) -> dict[str, int]:
+    """In minutes by partition, that of the default one also under ""; one without a limit is left out."""
+    named = [(name, node) for node in seen for name in (node.partition, *([""] if node.is_in_default else []))]
+    return {name: node.time_limit for name, node in named if node.time_limit is not None}
 
 
 def gres(text: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ not say, and what is to happen is repeated until it is seen.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.plugins.slurm import directives, states
+from interlink.plugins.slurm.capacity import Capacity
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.directives import Submission
 from interlink.plugins.slurm.parsing import QueuedJob
@@ -45,7 +46,7 @@ class SlurmScheduler:
         *,
         policy: Policy,
         script: Script,
-        capacity: Callable[[], Awaitable[PingAnswer]],
+        capacity: Capacity,
         uses_accounting: bool,
         memory_is_fatal: bool,
         unknown_for_s: float,
@@ -67,7 +68,9 @@ class SlurmScheduler:
     # Submitting
 
     def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
-        submission = directives.submission(pod, tag, directory, self._policy, node=node)
+        submission = directives.submission(
+            pod, tag, directory, self._policy, node=node, time_limits=self._capacity.time_limits
+        )
         scripts = directives.scripts(pod, directory, self._script)
         found = {
             directory.path / "submission.json": msgspec.json.format(msgspec.json.encode(submission)),

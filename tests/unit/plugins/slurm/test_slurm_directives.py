@@ -30,6 +30,7 @@ def options(
     keys: Document | None = None,
     annotations: Document | None = None,
     is_root: bool = False,
+    time_limits: dict[str, int] | None = None,
     **spec: Any,
 ) -> dict[str, str]:
     """Every option by name, but those that each job has."""
@@ -43,6 +44,7 @@ def options(
         DIRECTORY,
         policy,
         node="vk",
+        time_limits=time_limits or {},
     )
     pairs = (option.removeprefix("--").partition("=") for option in found.options)
     return {name: value for name, _, value in pairs if name not in OURS}
@@ -113,6 +115,24 @@ def test_a_quantity_that_is_none_is_refused() -> None:
 def test_a_deadline_becomes_a_time_limit_that_comes_later() -> None:
     """The runner ends the pod, and has its grace period."""
     assert options(activeDeadlineSeconds=600, terminationGracePeriodSeconds=30)["time"] == "12"
+
+
+@pytest.mark.parametrize(
+    ("partition", "minutes"), [("", "60"), ("short", "10"), ("short,main", "60"), ("short,long", "103"), ("new", "103")]
+)
+def test_a_deadline_beyond_the_partitions_limit_gets_what_there_is(partition: str, minutes: str) -> None:
+    """Slurm would let the job wait for ever."""
+    asked = {directives.FLAGS: f"--partition={partition}"} if partition else {}
+    found = options(annotations=asked, activeDeadlineSeconds=6060, time_limits={"": 60, "main": 60, "short": 10})
+
+    assert found["time"] == minutes
+
+
+def test_a_time_limit_that_was_asked_for_stays() -> None:
+    """Slurm says what is wrong with it."""
+    asked = {directives.FLAGS: "--time=500"}
+
+    assert options(annotations=asked, activeDeadlineSeconds=6000, time_limits={"": 60})["time"] == "500"
 
 
 # --- flavors, namespaces, users --------------------------------------------------------------------------------------

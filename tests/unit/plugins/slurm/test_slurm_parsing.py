@@ -101,6 +101,22 @@ def test_what_the_nodes_offer() -> None:
     assert (offered.nodes, offered.cpus, offered.memory_mb) == (2, 96, 2000)
 
 
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [("infinite", None), ("n/a", None), ("", None), ("30:00", 30), ("2:00:00", 120), ("1-02:03:59", 1563)],
+)
+def test_a_partitions_time_limit(text: str, minutes: int | None) -> None:
+    """In whole minutes."""
+    assert parsing.minutes(text) == minutes
+
+
+def test_time_limits_by_partition() -> None:
+    """The default partition is also the one without a name."""
+    text = node("n1", Time="1:00:00") + node("n1", Partition="long") + node("n2", Partition="short", Time="10:00")
+
+    assert parsing.time_limits(parsing.nodes(text)) == {"main": 60, "": 60, "short": 10}
+
+
 def test_gpus_are_counted_over_their_types() -> None:
     """Whatever is said of their sockets."""
     assert parsing.gres("gpu:a100:4(S:0-1),gpu:2,shard:8,(null)") == {"gpu": 6, "shard": 8}
