@@ -221,7 +221,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _rfc3339(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _ephemeral(pod: Pod, now: datetime) -> list[ContainerStatus]:

@@ -51,6 +51,7 @@ class Link:
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
             auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
         )
 
     async def close(self) -> None:
