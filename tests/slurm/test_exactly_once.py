@@ -37,7 +37,7 @@ async def test_a_controller_killed_at_the_acknowledgement(bench: Bench, site: Sl
 
     async def are_over() -> bool:
         with contextlib.suppress(SDKError):
-            await bench.plugin.verify()
+            await bench.plugin.verifier.verify()
         return all([(await bench.word(uid))[:1].isdigit() for uid in uids])
 
     assert await until_async(are_over, deadline_s=60, interval_s=0.3), [await bench.word(uid) for uid in uids]
@@ -69,7 +69,7 @@ async def test_an_id_that_was_given_to_somebody_else(bench: Bench, site: SlurmSi
 
     assert await bench.word(uid) == ""
     await bench.delete(uid)
-    await bench.plugin.verify()
+    await bench.plugin.verifier.verify()
 
     assert site.state(stranger) in ("PENDING", "RUNNING")
     site.cancel([stranger])
@@ -146,7 +146,7 @@ async def test_a_plugin_on_an_empty_machine_t03(bench: Bench, tmp_path: Path) ->
 
 
 async def is_over(bench: Bench, uid: str) -> bool:
-    await bench.plugin.verify()
+    await bench.plugin.verifier.verify()
     return bench.alive(uid) == []
 
 

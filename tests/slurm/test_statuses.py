@@ -263,8 +263,8 @@ async def test_directories_go_after_their_jobs(bench: Bench) -> None:
     await bench.delete(lives, grace_s=600)
     await bench.delete(over)
 
-    assert await bench.plugin.sweep(keep_s=3600) == 0
-    assert await bench.plugin.sweep(keep_s=0) == 1
+    assert await bench.plugin.sweeper.sweep(keep_s=3600) == 0
+    assert await bench.plugin.sweeper.sweep(keep_s=0) == 1
     assert (bench.directory(lives).path.exists(), bench.directory(over).path.exists()) == (True, False)
 
 
@@ -277,7 +277,7 @@ async def test_a_job_that_died_before_its_runner_began(bench: Bench) -> None:
     bench.restart(SqueuePath=command(bench, "exit 0"))
 
     assert await bench.word(uid) == "7 Error"
-    await bench.plugin.verify()
+    await bench.plugin.verifier.verify()
     assert len(bench.jobs(uid)) == 1
 
 
@@ -347,7 +347,7 @@ async def test_commands_do_not_grow_with_the_jobs_t23(bench: Bench) -> None:
     before = _commands()
     assert await bench.plugin.status([]) == []
     bench.restart(DataRootFolder=str(bench.folder.with_suffix(".empty")))
-    await bench.plugin.verify()
+    await bench.plugin.verifier.verify()
     assert _commands() == before
 
 

@@ -205,7 +205,7 @@ class Bench:
 
         async def is_there() -> bool:
             with contextlib.suppress(SDKError):
-                await self.plugin.verify()
+                await self.plugin.verifier.verify()
             return check()
 
         assert await until_async(is_there, deadline_s=WITHIN_S, interval_s=0.2)

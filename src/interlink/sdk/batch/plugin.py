@@ -8,27 +8,28 @@ runner claims the attempt.
 import asyncio
 import contextlib
 import errno
-import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import structlog
 from msgspec import Raw
 
 from interlink.aio import clock
-from interlink.aio.beneath import Beneath
 from interlink.aio.failpoints import step
 from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
 from interlink.model.pods import Pod, data_volumes, skeleton, without_probes, without_volumes
-from interlink.sdk.batch import jobdir, logs, preparing, runners, states
+from interlink.sdk.batch import jobdir, known, logs, preparing, runners, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
+from interlink.sdk.batch.known import GONE, KnownJob
 from interlink.sdk.batch.preparing import JobPlan
 from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
-from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
+from interlink.sdk.batch.submitting import submit
+from interlink.sdk.batch.sweeping import Sweeper
+from interlink.sdk.batch.verifying import Verifier
+from interlink.sdk.errors import NotFound, Refused, Rejected, Unreachable
 from interlink.sdk.plugin import Chore
 from interlink.wire import codec
 from interlink.wire.messages import (
@@ -69,14 +70,13 @@ class BatchPlugin:
         self._scheduler = scheduler
         self._runtime = runtime
         self._settle_s = settle_s
-        self._lost_after_s = lost_after_s
         self._keep_deleted_s = keep_deleted_s
         self._runs_probes = runs_probes
         self._exports_volumes = exports_volumes
         self._script_variables = script_variables
-        self._missing_since: dict[PodUID, float] = {}
-        self._verified: set[PodUID] = set()
         self._locks = KeyedLocks()
+        self.verifier = Verifier(root, scheduler, self._locks, lost_after_s=lost_after_s)
+        self.sweeper = Sweeper(root, scheduler, self._locks, self.verifier.forget)
 
     async def create(self, request: RetrievedPodData) -> JobID:
         pod = codec.decode(bytes(request.pod), Pod)
@@ -87,14 +87,14 @@ class BatchPlugin:
 
     async def _create(self, request: RetrievedPodData, pod: Pod, directory: JobDirectory) -> JobID:
         tag = _tag(request, directory.pod_uid)
-        known, job_id = await asyncio.to_thread(_checked_intention, request, pod, directory)
+        intention, job_id = await asyncio.to_thread(_checked_intention, request, pod, directory)
         if job_id is not None:
             return job_id
         job_id = await self._scheduler.find(tag, directory)
         if job_id is None:
             await self._prepare(request, pod, tag, directory)
-            job_id = await self._submit(tag, directory)
-        elif known is None:
+            job_id = await submit(self._scheduler, tag, directory)
+        elif intention is None:
             await asyncio.to_thread(_intend, request, pod, tag, directory)
         with step("plugin.job-id"):
             await asyncio.to_thread(directory.remember, job_id)
@@ -130,20 +130,6 @@ class BatchPlugin:
                 raise Rejected(f"the pod's files cannot be made: {error.strerror}") from error
             raise Unreachable(f"cannot write the job's directory: {error.strerror}") from error
 
-    async def _submit(self, tag: Tag, directory: JobDirectory) -> JobID:
-        """Whatever a failed submission says, the job may be there: look before the error is passed on."""
-        try:
-            with step("plugin.submit"):
-                return await self._scheduler.submit(tag, directory)
-        except Rejected as error:
-            await asyncio.to_thread(_tell_in_logs, directory, str(error))
-            raise
-        except OutcomeUnknown:
-            found = await self._scheduler.find(tag, directory)
-            if found is None:
-                raise
-            return found
-
     async def delete(self, pod: Pod) -> None:
         uid = ids.pod_uid(pod.uid)
         async with self._locks.hold(uid):
@@ -151,7 +137,7 @@ class BatchPlugin:
 
     async def _delete(self, pod: Pod, directory: JobDirectory) -> None:
         tag = await asyncio.to_thread(directory.tag) or await self._recalled_tag(pod)
-        self._verified.discard(directory.pod_uid)
+        self.verifier.forget(directory.pod_uid)
         with step("plugin.tombstone"):
             await asyncio.to_thread(directory.mark_cancelled, pod.grace_s)
         if tag is None:
@@ -165,42 +151,39 @@ class BatchPlugin:
 
     async def status(self, pods: Sequence[Pod]) -> list[JobStatus]:
         directories = [self._directory(ids.pod_uid(pod.uid)) for pod in pods]
-        known = await asyncio.to_thread(_intended, directories)
-        seen = await self._poll(known)
-        late = await asyncio.to_thread(_begun_and_gone, known, seen)
+        jobs = await asyncio.to_thread(known.intended, directories)
+        seen = await known.poll(self._scheduler, jobs)
+        late = await asyncio.to_thread(_begun_and_gone, jobs, seen)
         if late:
-            seen |= await self._poll(late)
-        answers = await asyncio.to_thread(self._statuses, known, seen)
-        return answers + await self._recalled(pods, {job.directory.pod_uid for job in known})
+            seen |= await known.poll(self._scheduler, late)
+        answers = await asyncio.to_thread(self._statuses, jobs, seen)
+        return answers + await self._recalled(pods, {job.directory.pod_uid for job in jobs})
 
-    def _statuses(self, jobs: Sequence["_KnownJob"], seen: Mapping[Tag, Observation]) -> list[JobStatus]:
+    def _statuses(self, jobs: Sequence[KnownJob], seen: Mapping[Tag, Observation]) -> list[JobStatus]:
         now = clock.now()
         answers = []
         for job in jobs:
             state = job.directory.state()
-            known = states.containers(job.pod, state, seen.get(job.tag, _GONE), now=now, settle_s=self._settle_s)
-            if known is not None:
-                answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, known))
+            containers = states.containers(job.pod, state, seen.get(job.tag, GONE), now=now, settle_s=self._settle_s)
+            if containers is not None:
+                answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers))
         return answers
 
-    async def _recalled(self, pods: Sequence[Pod], known: set[PodUID]) -> list[JobStatus]:
+    async def _recalled(self, pods: Sequence[Pod], found: set[PodUID]) -> list[JobStatus]:
         """What the batch system alone knows of jobs whose directories are lost."""
         lost = {
             PodUID(pod.uid): pod
             for pod in pods
-            if pod.uid not in known and not self._directory(PodUID(pod.uid)).is_cancelled()
+            if pod.uid not in found and not self._directory(PodUID(pod.uid)).is_cancelled()
         }
         if not lost:
             return []
         answers = []
         for uid, job in (await self._scheduler.recall(list(lost.values()))).items():
-            found = states.recalled(lost[uid], job.seen, now=clock.now())
-            if found is not None:
-                answers.append(_status(lost[uid], uid, job.job_id, found))
+            containers = states.recalled(lost[uid], job.seen, now=clock.now())
+            if containers is not None:
+                answers.append(_status(lost[uid], uid, job.job_id, containers))
         return answers
-
-    async def _poll(self, jobs: Sequence["_KnownJob"]) -> dict[Tag, Observation]:
-        return dict(await self._scheduler.poll([(job.tag, job.directory) for job in jobs]))
 
     async def logs(self, request: LogRequest) -> AsyncGenerator[bytes]:
         directory = self._directory(ids.pod_uid(request.pod_uid))
@@ -228,92 +211,31 @@ class BatchPlugin:
         return await self._scheduler.capacity()
 
     def chores(self) -> Sequence[Chore]:
-        return [Chore("sweep", self._sweep, _SWEEP_S), Chore("verify", self.verify, _VERIFY_S)]
+        return [Chore("sweep", self._sweep, _SWEEP_S), Chore("verify", self.verifier.verify, _VERIFY_S)]
 
     async def _sweep(self) -> None:
-        removed = await self.sweep(keep_s=self._keep_deleted_s)
+        removed = await self.sweeper.sweep(keep_s=self._keep_deleted_s)
         if removed:
             log.info("plugin.swept", removed=removed)
 
-    async def sweep(self, *, keep_s: float) -> int:
-        """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
-
-        Until then they keep the logs, and the mark that lets no late create start the job. Whether a job has ended is
-        asked of the batch system: nothing is removed when it cannot be asked.
-        """
-        deadline = time.time() - keep_s
-        jobs, empty = await asyncio.to_thread(_deleted_before, self._root, deadline)
-        seen = await self._poll(jobs) if jobs else {}
-        over = [job.directory for job in jobs if seen.get(job.tag, _GONE).life in (Life.ENDED, Life.GONE)]
-        removed = 0
-        for directory in (*over, *empty):
-            async with self._locks.hold(directory.pod_uid):
-                removed += await asyncio.to_thread(_removed, directory, deadline)
-            self._verified.discard(directory.pod_uid)
-        return removed
-
-    async def verify(self) -> None:
-        """Hold what was acknowledged against what the batch system has: it may have forgotten it after a crash.
-
-        A submitted job that never started and has been missing for a while is submitted again, under the same tag; the
-        claim in its directory lets only one of them run. A job that was cancelled and is there again is cancelled
-        again. Nothing is asked when there is nothing to verify.
-        """
-        jobs = await asyncio.to_thread(_unverified, self._root, self._verified)
-        if not jobs:
-            self._missing_since.clear()
-            return
-        seen = await self._poll(jobs)
-        await self._scheduler.tidy([job.tag for job in jobs])
-        for job in jobs:
-            async with self._locks.hold(job.directory.pod_uid):
-                await run_to_end(self._verify(job, seen.get(job.tag, _GONE)))
-
-    async def _verify(self, job: "_KnownJob", seen: Observation) -> None:
-        uid, directory = job.directory.pod_uid, job.directory
-        if seen.life is not Life.GONE:
-            self._missing_since.pop(uid, None)
-        cancelled_at = directory.cancelled_at()
-        if cancelled_at is not None:
-            if seen.life in (Life.PENDING, Life.RUNNING):
-                await self._scheduler.cancel(job.tag, directory)
-            elif time.time() - cancelled_at > _CANCELS_ARE_WATCHED_S:
-                self._verified.add(uid)
-        elif directory.is_claimed(job.tag.attempt) or directory.ending() is not None or seen.life is Life.ENDED:
-            self._verified.add(uid)
-        elif seen.life is Life.GONE and self._has_been_missing(uid):
-            log.warning("job.forgotten", pod_uid=uid, job_id=job.job_id, consequence="it is submitted again")
-            job_id = await self._submit(job.tag, directory)
-            await asyncio.to_thread(directory.remember, job_id)
-            self._missing_since.pop(uid, None)
-
-    def _has_been_missing(self, uid: PodUID) -> bool:
-        since = self._missing_since.setdefault(uid, time.monotonic())
-        return time.monotonic() - since >= self._lost_after_s
-
     def _directory(self, uid: PodUID) -> JobDirectory:
         return JobDirectory(self._root / uid)
-
-
-class _KnownJob(msgspec.Struct, frozen=True):
-    pod: Pod
-    tag: Tag
-    directory: JobDirectory
-    job_id: JobID | None
 
 
 def _checked_intention(
     request: RetrievedPodData, pod: Pod, directory: JobDirectory
 ) -> tuple[Intention | None, JobID | None]:
     """What is known of the pod's job, and its id. Raises Refused where this request may not make one."""
-    known = directory.intention()
+    intention = directory.intention()
     origin = request.interlink or Origin(node=pod.spec.node_name)
     asking = (origin.cluster or DEFAULT_CLUSTER, origin.node)
-    if known is not None and asking != (known.cluster, known.node):
-        raise Refused(f"the job of pod {pod.uid} belongs to {known.cluster}/{known.node}, not to {'/'.join(asking)}")
+    if intention is not None and asking != (intention.cluster, intention.node):
+        raise Refused(
+            f"the job of pod {pod.uid} belongs to {intention.cluster}/{intention.node}, not to {'/'.join(asking)}"
+        )
     if directory.is_cancelled():
         raise Refused(f"pod {pod.full_name} ({pod.uid}) has been deleted; its job will not be started")
-    return known, directory.job_id() if known else None
+    return intention, directory.job_id() if intention else None
 
 
 def _intention(request: RetrievedPodData, pod: Pod, tag: Tag) -> Intention:
@@ -331,43 +253,21 @@ def _write(job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -
     preparing.write(job, directory, files)
 
 
-def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:
-    """The jobs among these directories; one that only holds a tombstone is none.
-
-    A directory that cannot be read is left out of many; asked for by itself it raises OutcomeUnknown, because what
-    cannot be read is not absent.
-    """
-    found = []
-    for directory in directories:
-        try:
-            intention = directory.intention()
-            if intention is not None:
-                tag = directory.tag_of(intention)
-                directory.state()
-                directory.runner_process()
-                found.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
-        except (OSError, ValueError) as error:
-            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
-            if len(directories) == 1:
-                raise OutcomeUnknown(f"the directory of job {directory.pod_uid} cannot be read: {error}") from error
-    return found
-
-
-def _begun_and_gone(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) -> list[_KnownJob]:
+def _begun_and_gone(jobs: Sequence[KnownJob], seen: Mapping[Tag, Observation]) -> list[KnownJob]:
     """Jobs that have a state although the batch system did not have them: they began after it was asked, or they were
     killed. Asked again now, only a killed one is still gone."""
-    gone = [job for job in jobs if seen.get(job.tag, _GONE).life is Life.GONE]
+    gone = [job for job in jobs if seen.get(job.tag, GONE).life is Life.GONE]
     return [job for job in gone if (state := job.directory.state()) is not None and not state.has_ended]
 
 
-def _status(pod: Pod, uid: PodUID, job_id: JobID | None, known: states.Containers) -> JobStatus:
+def _status(pod: Pod, uid: PodUID, job_id: JobID | None, containers: states.Containers) -> JobStatus:
     return JobStatus(
         name=pod.metadata.name,
         uid=uid,
         namespace=pod.metadata.namespace,
         job_id=job_id or "",
-        containers=[Raw(codec.encode(status)) for status in known.main],
-        init_containers=[Raw(codec.encode(status)) for status in known.init],
+        containers=[Raw(codec.encode(status)) for status in containers.main],
+        init_containers=[Raw(codec.encode(status)) for status in containers.init],
     )
 
 
@@ -386,58 +286,6 @@ def _usages(directories: Sequence[JobDirectory]) -> list[ContainerUsage]:
     ]
 
 
-def _tell_in_logs(directory: JobDirectory, text: str) -> None:
-    """A refused job has a log all the same: the batch system's words, where `kubectl logs` finds them."""
-    intention = directory.intention()
-    moment = clock.rfc3339(clock.now())
-    for container in intention.pod.spec.containers or [] if intention else []:
-        line = f"{moment} stderr F {' '.join(text.split())}\n"
-        Beneath(directory.path).write(directory.log(container.name, 0), line.encode(), mode=0o600)
-
-
-def _deleted_before(root: Path, deadline: float) -> tuple[list[_KnownJob], list[JobDirectory]]:
-    """Jobs that were deleted before a moment, and tombstones of that age that never were a job."""
-    jobs, empty = [], []
-    for directory in jobdir.below(root):
-        try:
-            cancelled_at = directory.cancelled_at()
-            if cancelled_at is None or cancelled_at > deadline:
-                continue
-            intention = directory.intention()
-            if intention is None:
-                empty.append(directory)
-            else:
-                tag = directory.tag_of(intention)
-                jobs.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
-        except OSError as error:
-            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
-    return jobs, empty
-
-
-def _unverified(root: Path, verified: set[PodUID]) -> list[_KnownJob]:
-    """Submitted jobs, and deleted ones, of which nobody knows yet that the batch system has taken it in for good."""
-    directories = [directory for directory in jobdir.below(root) if directory.pod_uid not in verified]
-    return [job for job in _intended_each(directories) if job.job_id is not None]
-
-
-def _intended_each(directories: Iterable[JobDirectory]) -> Iterator[_KnownJob]:
-    for directory in directories:
-        with contextlib.suppress(OutcomeUnknown):
-            yield from _intended([directory])
-
-
-def _removed(directory: JobDirectory, deadline: float) -> bool:
-    try:
-        cancelled_at = directory.cancelled_at()
-        if cancelled_at is None or cancelled_at > deadline or directory.runner_process() is not None:
-            return False
-    except OSError as error:
-        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
-        return False
-    directory.remove()
-    return True
-
-
 def _node(request: RetrievedPodData, pod: Pod) -> str:
     return request.interlink.node if request.interlink else pod.spec.node_name
 
@@ -449,7 +297,5 @@ def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
 
 
 _NAMES_OF_THE_POD = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
-_GONE = Observation(life=Life.GONE)
-_CANCELS_ARE_WATCHED_S = 120.0
 _SWEEP_S = 60.0
 _VERIFY_S = 5.0

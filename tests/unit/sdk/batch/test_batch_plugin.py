@@ -470,7 +470,7 @@ async def test_a_sweep_removes_what_was_deleted_long_ago(
     await deleted(plugin, directory, seconds_ago=seconds_ago)
     scheduler.lives.clear()
 
-    assert (await plugin.sweep(keep_s=60), directory.path.exists()) == (int(is_removed), not is_removed)
+    assert (await plugin.sweeper.sweep(keep_s=60), directory.path.exists()) == (int(is_removed), not is_removed)
 
 
 async def test_a_sweep_leaves_what_lives_and_what_was_not_deleted(plugin: BatchPlugin, directory: JobDirectory) -> None:
@@ -478,7 +478,7 @@ async def test_a_sweep_leaves_what_lives_and_what_was_not_deleted(plugin: BatchP
     await plugin.create(request("uid-2"))
     await deleted(plugin, directory, seconds_ago=1000)
 
-    assert await plugin.sweep(keep_s=60) == 0
+    assert await plugin.sweeper.sweep(keep_s=60) == 0
 
 
 # --- verifying -------------------------------------------------------------------------------------------------------
@@ -497,7 +497,7 @@ async def test_a_forgotten_job_is_submitted_again(
     await hasty.create(request())
     scheduler.lives.clear()
 
-    await hasty.verify()
+    await hasty.verifier.verify()
 
     assert scheduler.calls.count("submit") == 2
     assert directory.job_id() is not None
@@ -515,8 +515,8 @@ async def test_a_job_that_has_started_or_ended_is_not_submitted_again(
     else:
         directory.conclude(Ending(reason="Cancelled"))
 
-    await hasty.verify()
-    await hasty.verify()
+    await hasty.verifier.verify()
+    await hasty.verifier.verify()
 
     assert scheduler.calls.count("submit") == 1
 
@@ -528,8 +528,8 @@ async def test_a_job_is_missing_for_a_while_before_it_counts_as_forgotten(
     await plugin.create(request())
     scheduler.lives.clear()
 
-    await plugin.verify()
-    await plugin.verify()
+    await plugin.verifier.verify()
+    await plugin.verifier.verify()
 
     assert scheduler.calls.count("submit") == 1
 
@@ -539,14 +539,14 @@ async def test_a_cancelled_job_that_is_alive_is_cancelled_again(plugin: BatchPlu
     await plugin.create(request())
     await plugin.delete(pod())
 
-    await plugin.verify()
+    await plugin.verifier.verify()
 
     assert scheduler.calls.count(f"cancel {TAG}") == 2
 
 
 async def test_nothing_is_asked_when_there_is_nothing_to_verify(plugin: BatchPlugin, scheduler: Scheduler) -> None:
     """No jobs, no questions."""
-    await plugin.verify()
+    await plugin.verifier.verify()
 
     assert scheduler.calls == []
 

@@ -1,0 +1,75 @@
+"""The directories of deleted jobs go some time after their end, and not before."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from interlink.aio.supervising import KeyedLocks
+from interlink.model.ids import PodUID
+from interlink.sdk.batch import jobdir, known
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.known import GONE, KnownJob
+from interlink.sdk.batch.scheduler import Life, Scheduler
+
+log = structlog.get_logger(__name__)
+
+
+class Sweeper:
+    """locks: by pod UID, shared with whoever else changes a job. forget: called for each that was removed."""
+
+    def __init__(self, root: Path, scheduler: Scheduler, locks: KeyedLocks, forget: Callable[[PodUID], None]) -> None:
+        self._root = root
+        self._scheduler = scheduler
+        self._locks = locks
+        self._forget = forget
+
+    async def sweep(self, *, keep_s: float) -> int:
+        """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
+
+        Until then they keep the logs, and the mark that lets no late create start the job. Whether a job has ended is
+        asked of the batch system: nothing is removed when it cannot be asked.
+        """
+        deadline = time.time() - keep_s
+        jobs, empty = await asyncio.to_thread(_deleted_before, self._root, deadline)
+        seen = await known.poll(self._scheduler, jobs) if jobs else {}
+        over = [job.directory for job in jobs if seen.get(job.tag, GONE).life in (Life.ENDED, Life.GONE)]
+        removed = 0
+        for directory in (*over, *empty):
+            async with self._locks.hold(directory.pod_uid):
+                removed += await asyncio.to_thread(_removed, directory, deadline)
+            self._forget(directory.pod_uid)
+        return removed
+
+
+def _deleted_before(root: Path, deadline: float) -> tuple[list[KnownJob], list[JobDirectory]]:
+    """Jobs that were deleted before a moment, and tombstones of that age that never were a job."""
+    jobs, empty = [], []
+    for directory in jobdir.below(root):
+        try:
+            cancelled_at = directory.cancelled_at()
+            if cancelled_at is None or cancelled_at > deadline:
+                continue
+            intention = directory.intention()
+            if intention is None:
+                empty.append(directory)
+            else:
+                tag = directory.tag_of(intention)
+                jobs.append(KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
+        except OSError as error:
+            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+    return jobs, empty
+
+
+def _removed(directory: JobDirectory, deadline: float) -> bool:
+    try:
+        cancelled_at = directory.cancelled_at()
+        if cancelled_at is None or cancelled_at > deadline or directory.runner_process() is not None:
+            return False
+    except OSError as error:
+        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+        return False
+    directory.remove()
+    return True

@@ -1,0 +1,80 @@
+"""What was acknowledged, held against what the batch system has: after a crash it may have forgotten it."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import structlog
+
+from interlink.aio.supervising import KeyedLocks, run_to_end
+from interlink.model.ids import PodUID
+from interlink.sdk.batch import jobdir, known
+from interlink.sdk.batch.known import GONE, KnownJob
+from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
+from interlink.sdk.batch.submitting import submit
+
+log = structlog.get_logger(__name__)
+
+_CANCELS_ARE_WATCHED_S = 120.0
+
+
+class Verifier:
+    """locks: by pod UID, shared with whoever else changes a job. lost_after_s: for how long a submitted job that never
+    started must be missing before it is submitted again."""
+
+    def __init__(self, root: Path, scheduler: Scheduler, locks: KeyedLocks, *, lost_after_s: float) -> None:
+        self._root = root
+        self._scheduler = scheduler
+        self._locks = locks
+        self._lost_after_s = lost_after_s
+        self._missing_since: dict[PodUID, float] = {}
+        self._verified: set[PodUID] = set()
+
+    def forget(self, uid: PodUID) -> None:
+        """What was found of this job is true no longer: it has been cancelled, or is gone."""
+        self._verified.discard(uid)
+
+    async def verify(self) -> None:
+        """One round.
+
+        A submitted job that never started and has been missing for a while is submitted again, under the same tag; the
+        claim in its directory lets only one of them run. A job that was cancelled and is there again is cancelled
+        again. Nothing is asked when there is nothing to verify.
+        """
+        jobs = await asyncio.to_thread(_unverified, self._root, self._verified)
+        if not jobs:
+            self._missing_since.clear()
+            return
+        seen = await known.poll(self._scheduler, jobs)
+        await self._scheduler.tidy([job.tag for job in jobs])
+        for job in jobs:
+            async with self._locks.hold(job.directory.pod_uid):
+                await run_to_end(self._verify(job, seen.get(job.tag, GONE)))
+
+    async def _verify(self, job: KnownJob, seen: Observation) -> None:
+        uid, directory = job.directory.pod_uid, job.directory
+        if seen.life is not Life.GONE:
+            self._missing_since.pop(uid, None)
+        cancelled_at = directory.cancelled_at()
+        if cancelled_at is not None:
+            if seen.life in (Life.PENDING, Life.RUNNING):
+                await self._scheduler.cancel(job.tag, directory)
+            elif time.time() - cancelled_at > _CANCELS_ARE_WATCHED_S:
+                self._verified.add(uid)
+        elif directory.is_claimed(job.tag.attempt) or directory.ending() is not None or seen.life is Life.ENDED:
+            self._verified.add(uid)
+        elif seen.life is Life.GONE and self._has_been_missing(uid):
+            log.warning("job.forgotten", pod_uid=uid, job_id=job.job_id, consequence="it is submitted again")
+            job_id = await submit(self._scheduler, job.tag, directory)
+            await asyncio.to_thread(directory.remember, job_id)
+            self._missing_since.pop(uid, None)
+
+    def _has_been_missing(self, uid: PodUID) -> bool:
+        since = self._missing_since.setdefault(uid, time.monotonic())
+        return time.monotonic() - since >= self._lost_after_s
+
+
+def _unverified(root: Path, verified: set[PodUID]) -> list[KnownJob]:
+    """Submitted jobs, and deleted ones, of which nobody knows yet that the batch system has taken it in for good."""
+    directories = [directory for directory in jobdir.below(root) if directory.pod_uid not in verified]
+    return [job for job in known.each(directories) if job.job_id is not None]
