@@ -30,8 +30,8 @@ class Life(enum.Enum):
 class Observation(msgspec.Struct, frozen=True):
     """What the batch system says of one job; `reason` and `message` in its own words.
 
-    ending: of an ENDED job. has_more_to_say: it will also tell how the job ended, so that a job's own record of its
-    end waits for that for a moment.
+    ending: of an ENDED job. has_more_to_say: it may still overrule the success that a job's own record tells, which
+    waits for that for a moment; so does the record of one that was stopped from outside, as long as it is alive.
     """
 
     life: Life
@@ -40,6 +40,10 @@ class Observation(msgspec.Struct, frozen=True):
     started_at: str | None = None
     ending: Ending | None = None
     has_more_to_say: bool = False
+
+    @property
+    def is_alive(self) -> bool:
+        return self.life in (Life.PENDING, Life.RUNNING)
 
 
 class Recalled(msgspec.Struct, frozen=True):

@@ -35,8 +35,8 @@ def containers(
     if state is None:
         return _without_record(pod, seen, now=now, settle_s=settle_s)
     if state.has_ended:
-        is_early = seen.has_more_to_say and not _is_past(state.finished_at, now, settle_s)
-        if is_early and (state.was_stopped_from_outside or _is_success(state)):
+        is_waited_for = seen.is_alive if state.was_stopped_from_outside else seen.has_more_to_say and _is_success(state)
+        if is_waited_for and not _is_past(state.finished_at, now, settle_s):
             return _not_yet(state)
         return _ended(state, seen.ending, _text(now))
     if seen.life is Life.GONE:

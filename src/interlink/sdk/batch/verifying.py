@@ -57,7 +57,7 @@ class Verifier:
             self._missing_since.pop(uid, None)
         cancelled_at = directory.cancelled_at()
         if cancelled_at is not None:
-            if seen.life in (Life.PENDING, Life.RUNNING):
+            if seen.is_alive:
                 await self._scheduler.cancel(job.tag, directory)
             elif time.time() - cancelled_at > _CANCELS_ARE_WATCHED_S:
                 self._verified.add(uid)

@@ -168,6 +168,16 @@ def test_a_success_waits_a_moment_for_the_batch_system(known: RunnerState) -> No
     assert first(known, Observation(life=Life.RUNNING)) == "0"
 
 
+def test_a_job_that_was_stopped_waits_a_moment_for_the_reason() -> None:
+    """Slurm tells it only when the job is completed, be it preempted or at its time limit."""
+    known = state(ended(exit_code=143), **(STOPPED | {"finished_at": "2026-07-14T10:59:55Z"}))
+    completing = Observation(life=Life.RUNNING)
+
+    assert (first(known, completing), first(known, completing, settle_s=5)) == ("running", "143")
+    assert first(known, Observation(life=Life.GONE)) == "143"
+    assert first(known, over(TIMEOUT)) == "143 DeadlineExceeded"
+
+
 def test_an_end_waits_a_moment_for_the_record() -> None:
     """Files may lag behind on a shared file system."""
     recent = msgspec.structs.replace(TIMEOUT, finished_at="2026-07-14T10:59:55Z", started_at="2026-07-14T10:00:00Z")
