@@ -203,14 +203,16 @@ def _kind_name(kind: Any) -> str:
         return "list of sections" if _inner_struct(kind) else "list of text"
     if _inner_struct(kind):
         return "section"
-    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    if getattr(kind, "__origin__", None) is dict:
+        return "table of texts"
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "anything"}
     return " or ".join(names.get(member, str(member)) for member in _alternatives(kind))
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
     value = field.default
     if value is msgspec.NODEFAULT:
-        return "required"
+        return "required" if field.required else ""
     if isinstance(value, msgspec.Struct) or value in ("", None):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

@@ -38,6 +38,15 @@ def test_a_site_that_works(site: SlurmSite, tmp_path: Path, command: list[str]) 
     assert list((site.folder / "checked").iterdir()) == []
 
 
+def test_a_key_that_means_nothing_is_told(site: SlurmSite, tmp_path: Path) -> None:
+    """First of all, because what it was meant to change has its default; numbers of GPUs are in plain words."""
+    _, found = examined(site, tmp_path, "doctor", DefaultFlavour="small")
+
+    assert next(iter(found)) == "configuration"
+    assert found["configuration"]["detail"] == "unknown: DefaultFlavour"
+    assert found["nodes"]["detail"].endswith(" gpu")
+
+
 def test_a_site_that_does_not(site: SlurmSite, tmp_path: Path) -> None:
     """Each failure has its advice; the exit code says that there is one."""
     code, found = examined(

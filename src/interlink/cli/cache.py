@@ -31,7 +31,9 @@ directory_argument = click.argument(
 
 @click.group()
 def cache() -> None:
-    """Look at a server's directory (INTERLINK_DIR), whether or not the server runs. Nothing is changed.
+    """Look at a server's directory, whether or not the server runs.
+
+    Nothing is changed. DIRECTORY is the server's InterlinkDir; INTERLINK_DIR stands for it.
 
     \b
     Example:

@@ -11,9 +11,11 @@ from interlink.cli import programs
 from interlink.cli.tables import output_option
 from interlink.model.errors import ModelError
 from interlink.sdk import addresses, tls
+from interlink.sdk.client import PluginClient
 from interlink.sdk.conformance import suite
 from interlink.sdk.conformance.subject import Options, Subject
 from interlink.sdk.conformance.suite import Outcome, Result
+from interlink.sdk.errors import SDKError, Unreachable
 from interlink.sdk.tls import TLSFile
 from interlink.sdk.transport import Link
 
@@ -86,6 +88,7 @@ def conformance(
     async def work() -> list[Result]:
         link = Link(address, peer="plugin", tls=context, token_file=token_file)
         try:
+            await _find(link)
             results = []
             async for result in suite.run(Subject(link, options), wanted):
                 results.append(result)
@@ -103,6 +106,16 @@ def conformance(
         click.echo(", ".join(f"{count} {_MARKS[outcome]}" for outcome, count in counts.items() if count))
     if any(result.outcome is Outcome.FAILED for result in results):
         raise SystemExit(1)
+
+
+async def _find(link: Link) -> None:
+    """A plugin that is not there keeps and breaks no promise: say so once. One that answers, however, is looked at."""
+    try:
+        await PluginClient(link).ping()
+    except Unreachable as error:
+        raise click.ClickException(str(error)) from error
+    except SDKError:
+        return
 
 
 def _text(path: Path | None) -> str:

@@ -20,15 +20,14 @@ def plugin() -> None:
 def local(config: Path | None) -> None:
     """Run pods as processes of this host.
 
-    Containers are programs of the host (their image is not used, so each needs a command); volumes appear at their
-    mount paths. Jobs survive the plugin: a restarted one finds them in DataRootFolder.
+    Without a ContainerRuntime containers are programs of the host: their image is not used, so each needs a command.
+    Volumes appear at their mount paths. Jobs survive the plugin: a restarted one finds them in DataRootFolder.
 
     \b
     Example:
       SIDECARPORT=4000 interlink plugin local
     \b
-    Configuration keys: Socket (unix:///path) or SidecarAddress and SidecarPort, TLS, TokenFile,
-    DataRootFolder, MaxPods, KeepDeletedJobs.
+    The keys of the file are in docs/reference/configuration.md. None is needed beside SidecarPort or Socket.
     """
     programs.run(
         config,

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import msgspec
+import stamina
 
 from interlink.apps import submitting
 from interlink.cli import tables
@@ -84,11 +85,22 @@ def pods(context: click.Context, server: str, owner: Owner) -> None:
 
 
 @pods.command()
-@click.option("-f", "manifest", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True)
+@click.option(
+    "-f",
+    "manifest",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The manifest (YAML).",
+)
 @tables.output_option
 @click.pass_obj
 def submit(target: Target, manifest: Path, output: str) -> None:
-    """Submit every pod (and the pods of every Job) of a manifest; its ConfigMaps and Secrets are their inputs."""
+    """Submit every pod of a manifest.
+
+    The pods of its Jobs too; its ConfigMaps and Secrets are their inputs. While the server or the plugin cannot be
+    reached it is tried again, for a minute.
+    """
 
     rows: list[dict[str, Any]] = []
 
@@ -97,6 +109,7 @@ def submit(target: Target, manifest: Path, output: str) -> None:
             async for pod in submitted:
                 rows.append(msgspec.to_builtins(pod))  # noqa: PERF401 -- what is there counts, also after an error
 
+    stamina.instrumentation.set_on_retry_hooks([_Waiting().tell])
     try:
         _run(work())
     finally:
@@ -105,7 +118,22 @@ def submit(target: Target, manifest: Path, output: str) -> None:
 
 def _show_submitted(rows: list[dict[str, Any]], output: str) -> None:
     """Also when a later pod failed: these are submitted."""
+    if not rows and output == "table":
+        return
     tables.show(rows, {"namespace": "NAMESPACE", "name": "POD", "uid": "UID", "job_id": "JOB"}, output=output)
+
+
+class _Waiting:
+    """Why a submission waits, each reason once, on stderr."""
+
+    def __init__(self) -> None:
+        self._told = ""
+
+    def tell(self, details: stamina.instrumentation.RetryDetails) -> None:
+        text = str(details.caused_by)
+        if text != self._told:
+            click.echo(f"Trying again: {text}", err=True)
+        self._told = text
 
 
 @pods.command("list")

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+import stamina
 from click.testing import CliRunner, Result
 
+from interlink.cli import pods
 from interlink.cli.main import main
 
 SERVER = "InterlinkAddress: http://127.0.0.1\nInterlinkPort: 0\nSidecarURL: http://127.0.0.1\nSidecarPort: 1\n"
@@ -187,3 +189,33 @@ def test_a_manifest_that_holds_no_pod_is_one_line(tmp_path: Path, content: str) 
 def test_a_server_address_that_is_none_is_a_mistake(server: str) -> None:
     """Exit code 2, as for a bad --owner."""
     assert "--server" in assert_one_line(run("pods", "--server", server, "list"))
+
+
+def test_a_failed_submission_prints_no_table(tmp_path: Path) -> None:
+    """Its error is all that there is to read."""
+    (tmp_path / "m.yaml").write_text("{kind: Deployment, metadata: {name: d}}")
+
+    error = assert_one_line(run(*NOWHERE, "submit", "-f", tmp_path / "m.yaml"), exit_code=1)
+    assert error == f"{tmp_path}/m.yaml: Deployment d: expected Pod, Job, ConfigMap or Secret"
+
+
+def test_a_submission_that_waits_says_why_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the words of the error, and again only when the reason is another one."""
+    waiting = pods._Waiting()
+    for reason in ("no server", "no server", "no plugin"):
+        waiting.tell(retry(OSError(reason)))
+
+    assert capsys.readouterr().err.splitlines() == ["Trying again: no server", "Trying again: no plugin"]
+
+
+def retry(error: Exception) -> stamina.instrumentation.RetryDetails:
+    return stamina.instrumentation.RetryDetails(
+        name="create", args=(), kwargs={}, retry_num=1, wait_for=0.1, waited_so_far=0.0, caused_by=error
+    )
+
+
+def test_conformance_of_a_plugin_that_is_away_is_one_line() -> None:
+    """Not a failure of each of its promises."""
+    error = assert_one_line(run("conformance", "--plugin", "http://127.0.0.1:9"), exit_code=1)
+
+    assert error == "cannot reach the plugin at http://127.0.0.1:9: Connection refused"

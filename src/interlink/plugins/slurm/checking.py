@@ -53,6 +53,9 @@ async def checks(slurm: Slurm, settings: SlurmSettings) -> list[Check]:
 
 
 async def _checks(slurm: Slurm, settings: SlurmSettings) -> AsyncIterator[Check]:
+    if settings.unknown_keys:
+        names = ", ".join(settings.unknown_keys)
+        yield Check("configuration", "warning", f"unknown: {names}", "it has no effect; is the name right?")
     yield await _checked("commands", lambda: _commands(settings))
     yield await _checked("version", lambda: _version(slurm))
     yield await _checked("controller", lambda: _controller(slurm))
@@ -126,8 +129,8 @@ async def _nodes(slurm: Slurm, settings: SlurmSettings) -> str:
     offered = parsing.offer(await slurm.nodes(), settings.partitions)
     if offered.nodes == 0:
         raise Problem("no node can take a job", "see sinfo; are the names in Partitions right?")
-    gpus = f", {offered.gres}" if offered.gres else ""
-    return f"{offered.nodes} nodes, {offered.cpus} CPUs, {offered.memory_mb} MB{gpus}"
+    gres = "".join(f", {count} {kind}" for kind, count in offered.gres.items())
+    return f"{offered.nodes} nodes, {offered.cpus} CPUs, {offered.memory_mb} MB{gres}"
 
 
 async def _runtime(settings: SlurmSettings) -> str:

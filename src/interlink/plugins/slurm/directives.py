@@ -84,7 +84,7 @@ def _needed(pod: Pod, policy: Policy) -> Wanted:
 
 
 def check_trust(annotations: Mapping[str, str], policy: Policy) -> None:
-    used = [name for name in _DANGEROUS if annotations.get(name)]
+    used = [name for name in _DANGEROUS if annotations.get(name) or (name == mpi.FLAGS and name in annotations)]
     if used and not policy.trusts_pods:
         raise Rejected(f"annotation {used[0]}: this site does not let pods run commands outside their containers")
 

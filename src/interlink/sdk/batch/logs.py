@@ -114,6 +114,8 @@ def _path(directory: JobDirectory, container: str, *, is_previous: bool) -> Path
             raise NotFound(f"previous terminated container {container!r} in the pod not found")
         return folder / f"{runs[-2]}.log"
     if not runs:
+        if not directory.path.is_dir():
+            raise NotFound(f"there is no job of pod {directory.pod_uid}")
         raise NotFound(f"container {container!r} is waiting to start, or there is no such container: it has no log")
     return folder / f"{runs[-1]}.log"
 

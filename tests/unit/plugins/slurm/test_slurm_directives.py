@@ -262,6 +262,12 @@ def test_a_site_may_distrust_pods(key: str) -> None:
     assert options(annotations={key: "x"})
 
 
+def test_mpi_without_flags_is_distrusted_as_well() -> None:
+    """An empty annotation also puts `mpiexec` outside the container."""
+    with pytest.raises(Rejected, match=r"annotation slurm-job\.vk\.io/mpi-flags"):
+        options(annotations={"slurm-job.vk.io/mpi-flags": ""}, keys={"TrustPods": False})
+
+
 # --- scripts ---------------------------------------------------------------------------------------------------------
 
 RUNNER = runners.place(Path("/jobs"))

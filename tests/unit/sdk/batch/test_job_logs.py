@@ -241,6 +241,12 @@ async def test_a_container_without_a_log_is_not_found(directory: JobDirectory, c
         await read(directory, container)
 
 
+async def test_a_pod_without_a_job_is_said_to_have_none(tmp_path: Path) -> None:
+    """Nobody waits for a container of it to start."""
+    with pytest.raises(NotFound, match="there is no job of pod nobody"):
+        await read(JobDirectory(tmp_path / "nobody"))
+
+
 BAD: list[tuple[Document, type[SDKError]]] = [
     ({"tail": -1}, Rejected),
     ({"limit_bytes": -1}, Rejected),
