@@ -76,6 +76,7 @@ class BatchPlugin:
         self._script_variables = script_variables
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
+        self._troubled: set[PodUID] = set()
         self._locks = KeyedLocks()
 
     async def create(self, request: RetrievedPodData) -> JobID:
@@ -177,10 +178,11 @@ class BatchPlugin:
         now = clock.now()
         answers = []
         for job in jobs:
-            state = job.directory.state()
-            known = states.containers(job.pod, state, seen.get(job.tag, _GONE), now=now, settle_s=self._settle_s)
-            if known is not None:
-                answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, known))
+            with _reading(job.directory, is_alone=len(jobs) == 1):
+                state = job.directory.state()
+                known = states.containers(job.pod, state, seen.get(job.tag, _GONE), now=now, settle_s=self._settle_s)
+                if known is not None:
+                    answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, known))
         return answers
 
     async def _recalled(self, pods: Sequence[Pod], known: set[PodUID]) -> list[JobStatus]:
@@ -265,9 +267,12 @@ class BatchPlugin:
             return
         seen = await self._poll(jobs)
         await self._scheduler.tidy([job.tag for job in jobs])
-        for job in jobs:
+        self._troubled &= {job.directory.pod_uid for job in jobs}
+        for job in sorted(jobs, key=lambda job: job.directory.pod_uid in self._troubled):
+            self._troubled.add(job.directory.pod_uid)  # what fails ends the round, and is the last of the next one
             async with self._locks.hold(job.directory.pod_uid):
                 await run_to_end(self._verify(job, seen.get(job.tag, _GONE)))
+            self._troubled.discard(job.directory.pod_uid)
 
     async def _verify(self, job: "_KnownJob", seen: Observation) -> None:
         uid, directory = job.directory.pod_uid, job.directory
@@ -339,25 +344,37 @@ def _intended(directories: Sequence[JobDirectory]) -> list[_KnownJob]:
     """
     found = []
     for directory in directories:
-        try:
+        with _reading(directory, is_alone=len(directories) == 1):
             intention = directory.intention()
             if intention is not None:
                 tag = directory.tag_of(intention)
                 directory.state()
                 directory.runner_process()
                 found.append(_KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
-        except (OSError, ValueError) as error:
-            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
-            if len(directories) == 1:
-                raise OutcomeUnknown(f"the directory of job {directory.pod_uid} cannot be read: {error}") from error
     return found
+
+
+@contextlib.contextmanager
+def _reading(directory: JobDirectory, *, is_alone: bool) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+        if is_alone:
+            raise OutcomeUnknown(f"the directory of job {directory.pod_uid} cannot be read: {error}") from error
 
 
 def _begun_and_gone(jobs: Sequence[_KnownJob], seen: Mapping[Tag, Observation]) -> list[_KnownJob]:
     """Jobs that have a state although the batch system did not have them: they began after it was asked, or they were
     killed. Asked again now, only a killed one is still gone."""
-    gone = [job for job in jobs if seen.get(job.tag, _GONE).life is Life.GONE]
-    return [job for job in gone if (state := job.directory.state()) is not None and not state.has_ended]
+    found = []
+    for job in jobs:
+        if seen.get(job.tag, _GONE).life is Life.GONE:
+            with _reading(job.directory, is_alone=len(jobs) == 1):
+                state = job.directory.state()
+                if state is not None and not state.has_ended:
+                    found.append(job)
+    return found
 
 
 def _status(pod: Pod, uid: PodUID, job_id: JobID | None, known: states.Containers) -> JobStatus:
