@@ -140,7 +140,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 def lock_holder(path: Path) -> int | None:
     """The process id that holds the lock file, or None; asks without taking the lock, so it disturbs nobody.
 
-    A holder on another host of a shared file system is reported with that host's process id.
+    A holder on another host of a shared file system is reported with that host's process id, one that has no number
+    here, as in another PID namespace, with 0 or less.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
