@@ -39,6 +39,7 @@ from interlink.sdk.batch import runners
 
 _T = TypeVar("_T")
 
+_LONGEST_BYTES = 4 * 1024 * 1024
 SCRIPT = "jobScript"
 """The name of a ready-made job script among containers, none of which can have it."""
 
@@ -251,5 +252,5 @@ class JobDirectory:
         """None when there is no such record, or one that says nothing. Raises OSError, for what cannot be read is not
         absent."""
         with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return msgspec.json.decode(files.read_regular(self.path / name), type=kind)
+            return msgspec.json.decode(files.read_regular(self.path / name, most_bytes=_LONGEST_BYTES), type=kind)
         return None

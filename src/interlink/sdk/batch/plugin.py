@@ -137,7 +137,8 @@ class BatchPlugin:
             with step("plugin.submit"):
                 return await self._scheduler.submit(tag, directory)
         except Rejected as error:
-            await asyncio.to_thread(_tell_in_logs, directory, str(error))
+            with contextlib.suppress(OSError, ValueError):  # as where the disk is full: the refusal is told anyway
+                await asyncio.to_thread(_tell_in_logs, directory, str(error))
             raise
         except OutcomeUnknown:
             found = await self._scheduler.find(tag, directory)

@@ -78,6 +78,14 @@ async def test_a_damaged_file_hides_no_other_job(jobs: Jobs, name: str, damage: 
     await jobs.plugin.usage([PodUID(BAD), PodUID(GOOD)])
 
 
+async def test_a_record_that_is_far_too_long_is_not_taken(jobs: Jobs) -> None:
+    """A runner writes none that is; whoever asks for statuses would get all of it, each time."""
+    entries = ",".join(f'{{"name":"c{number}"}}' for number in range(400_000))
+    (jobs.bad.path / "state.json").write_text(f'{{"phase":"running","containers":[{entries}]}}')
+
+    assert await jobs.seen() == {GOOD}
+
+
 @pytest.mark.parametrize("moment", ["soon", "2026-01-01T00:00:00", "", "9" * 100])
 async def test_a_moment_that_is_none_hides_no_other_job(jobs: Jobs, moment: str) -> None:
     """In the record that the job's user can write."""
