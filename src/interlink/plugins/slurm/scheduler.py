@@ -227,7 +227,7 @@ def _begin(directory: JobDirectory) -> Submission:
     """
     try:
         with Beneath(directory.path).open(directory.path / _SUBMISSION) as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
+            if os.fstat(file.fileno()).st_uid not in _ours(directory):
                 raise PermissionError(errno.EPERM, "it belongs to somebody else", str(directory.path / _SUBMISSION))
             submission = msgspec.json.decode(file.read(), type=Submission)
         if submission.uid is not None:
@@ -236,6 +236,11 @@ def _begin(directory: JobDirectory) -> Submission:
     except (OSError, msgspec.MsgspecError) as error:
         raise Unreachable(f"the directory of job {directory.pod_uid} cannot be used: {error}") from error
     return submission
+
+
+def _ours(directory: JobDirectory) -> tuple[int, int]:
+    """Who we are, and who we are to a file system where all files belong to one user."""
+    return os.geteuid(), directory.path.parent.stat().st_uid
 
 
 def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:

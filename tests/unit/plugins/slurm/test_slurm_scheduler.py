@@ -122,6 +122,20 @@ async def test_a_job_is_submitted_again_as_the_user_it_was_for(
 
 
 @is_root
+async def test_all_files_may_belong_to_one_user(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """As on a share that knows no others, which is not us."""
+    await prepared(scheduler, directories[0])
+    for path in (directories[0].path.parent, directories[0].path / "submission.json"):
+        os.chown(path, SOMEBODY + 1, -1)
+
+    await scheduler.submit(TAGS[0], directories[0])
+
+    assert len(slurm.submitted) == 1
+
+
+@is_root
 async def test_a_user_does_not_become_another_one(
     scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
 ) -> None:
