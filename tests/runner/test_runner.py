@@ -1129,6 +1129,14 @@ def test_without_a_readable_status_a_container_has_the_scripts_end(
     assert not job.file("logs/a").exists()
 
 
+def test_an_output_that_grows_as_it_is_copied_keeps_no_job_from_ending(job: Job) -> None:
+    """A script that lays the log in the place of the output had it copied into itself, for ever."""
+    write_script(job, "mkdir -p logs/a; echo hi > logs/a/0.log; ln -s logs/a/0.log run-a.out", "a")
+
+    assert job.run() == 0
+    assert job.file("logs/a/0.log").stat().st_size < 100_000
+
+
 def test_a_script_that_cannot_be_started_ends_its_containers(job: Job) -> None:
     """With the words of a program that cannot be started."""
     write_script(job, "", "a", program={"argv": ["/no/such/shell"]})

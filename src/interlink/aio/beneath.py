@@ -6,7 +6,8 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+import uuid
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,13 +50,26 @@ class Beneath:
         with self._folder(path / "x", is_made=True):
             pass
 
-    def give(self, owner: int) -> None:
-        """Everything belongs to this user afterwards, the root included; links themselves, not what they point to."""
+    def give(self, owner: int, *, kept: Collection[str] = ()) -> None:
+        """Everything belongs to this user afterwards, the root included; links themselves, not what they point to.
+
+        kept: names of files that stay whose they are, wherever they lie.
+        """
         for _, directories, names, folder in os.fwalk(self._root):
-            for name in (*directories, *names):
+            for name in (*directories, *(name for name in names if name not in kept)):
                 with contextlib.suppress(FileNotFoundError):
                     os.chown(name, owner, -1, dir_fd=folder, follow_symlinks=False)
         os.chown(self._root, owner, -1, follow_symlinks=False)
+
+    def remove(self) -> None:
+        """Everything, however deep it is, and the root; what cannot be removed stays."""
+        with contextlib.suppress(OSError):
+            with self._folder(self._root / "x") as top:
+                waiting = os.listdir(top)  # noqa: PTH208 -- of a descriptor
+                while waiting:
+                    with contextlib.suppress(OSError):
+                        _remove(waiting.pop(), top, waiting)
+            self._root.rmdir()
 
     @contextlib.contextmanager
     def _folder(self, path: Path, *, is_made: bool = False) -> Iterator[int]:
@@ -74,3 +88,29 @@ class Beneath:
             yield folder
         finally:
             os.close(folder)
+
+
+def _remove(name: str, top: int, waiting: list[str]) -> None:
+    """A file, or a directory; directories in it are moved to the top, where they wait, so that no depth is too deep."""
+    if _is_unlinked(name, top):
+        return
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    try:
+        os.fchmod(folder, 0o700)
+        for part in os.listdir(folder):  # noqa: PTH208 -- as above
+            if not _is_unlinked(part, folder):
+                moved = uuid.uuid4().hex
+                os.rename(part, moved, src_dir_fd=folder, dst_dir_fd=top)
+                waiting.append(moved)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
+
+
+def _is_unlinked(name: str, folder: int) -> bool:
+    """False for a directory."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        return False
+    return True

@@ -74,15 +74,15 @@ def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -
     return descriptor
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path, *, most_bytes: int = _MOST_BYTES) -> bytes:
     """A regular file's bytes. Raises OSError for anything else, for more than any of our records has, and never waits
     for a pipe's other end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
+        data = file.read(most_bytes + 1)
+        if len(data) > most_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
         return data
 
@@ -140,7 +140,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 def lock_holder(path: Path) -> int | None:
     """The process id that holds the lock file, or None; asks without taking the lock, so it disturbs nobody.
 
-    A holder on another host of a shared file system is reported with that host's process id.
+    A holder on another host of a shared file system is reported with that host's process id, one that has no number
+    here, as in another PID namespace, with 0 or less.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)

@@ -64,6 +64,7 @@ class _Renewed(ssl.SSLContext):
     _files: list[Path]
     _stamps: list[object]
     _newer: ssl.SSLContext | None
+    _trouble: str
 
     def __new__(cls, protocol: int, configure: Callable[[ssl.SSLContext], None], tls: TLSFile) -> "_Renewed":
         """Raises ConfigurationError for files that cannot be used now."""
@@ -71,7 +72,7 @@ class _Renewed(ssl.SSLContext):
         self._configure = configure
         self._files = [Path(name) for name in (tls.cert_file, tls.key_file, tls.ca_cert_file) if name]
         self._stamps = [_stamp(file) for file in self._files]
-        self._newer = None
+        self._newer, self._trouble = None, ""
         configure(self)
         return self
 
@@ -81,20 +82,23 @@ class _Renewed(ssl.SSLContext):
     def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
         stamps = [_stamp(file) for file in self._files]
         if stamps != self._stamps:
-            self._stamps = stamps
-            self._renew()
+            self._renew(stamps)
         if self._newer is not None:
             return self._newer.wrap_bio(*arguments, **named)
         return super().wrap_bio(*arguments, **named)
 
-    def _renew(self) -> None:
+    def _renew(self, stamps: list[object]) -> None:
+        """What failed is tried again with the next connection: it may not have been the files' fault, or their rights
+        come later than they."""
         newer = ssl.SSLContext(self.protocol)
         try:
             self._configure(newer)
         except ConfigurationError as error:
-            log.warning("tls.files-unusable", error=str(error), next_step="what was read before stays in use")
+            if str(error) != self._trouble:
+                log.warning("tls.files-unusable", error=str(error), next_step="what was read before stays in use")
+            self._trouble = str(error)
         else:
-            self._newer = newer
+            self._newer, self._stamps, self._trouble = newer, stamps, ""
 
 
 def _stamp(file: Path) -> object:

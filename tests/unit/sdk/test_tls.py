@@ -1,5 +1,6 @@
 """Certificates and authorities are renewed under running programs: a new connection uses what the files hold then."""
 
+import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,16 +29,23 @@ class Side:
 
     def be(self, authority: trustme.CA, name: str) -> None:
         leaf = authority.issue_cert("127.0.0.1", common_name=name)
-        self._write("crt", leaf.cert_chain_pems[0].bytes())
-        self._write("key", leaf.private_key_pem.bytes())
+        self.put("crt", leaf.cert_chain_pems[0].bytes())
+        self.put("key", leaf.private_key_pem.bytes())
 
     def trust(self, authority: trustme.CA) -> None:
-        self._write("ca", authority.cert_pem.bytes())
+        self.put("ca", authority.cert_pem.bytes())
 
     def spoil(self, name: str) -> None:
-        self._write(name, b"-----BEGIN CERTIFICATE-----\n")
+        self.put(name, b"-----BEGIN CERTIFICATE-----\n")
 
-    def _write(self, name: str, content: bytes) -> None:
+    def mend(self, name: str, content: bytes) -> None:
+        """In the same file, of the same size and time, as it is when only its rights change."""
+        path = self._folder / name
+        before = path.stat()
+        path.write_bytes(content.ljust(before.st_size)[: before.st_size])
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def put(self, name: str, content: bytes) -> None:
         """As a mounted Secret changes: the file is another one afterwards."""
         (self._folder / "new").write_bytes(content)
         (self._folder / "new").rename(self._folder / name)
@@ -132,3 +140,18 @@ async def test_what_cannot_be_used_leaves_what_was_read_before(pair: Pair, name:
         pair.client.be(pair.authority, "client-2")
 
         assert (meanwhile, await calls.who_am_i()) == ("client-1", "client-2")
+
+
+async def test_what_could_not_be_read_is_tried_again(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """A copied certificate is there before its rights are, and a program may have no descriptor left for a moment: the
+    file does not change when it can be read again. It is said once."""
+    leaf = pair.authority.issue_cert("127.0.0.1", common_name="client-2")
+    content = leaf.private_key_pem.bytes() + leaf.cert_chain_pems[0].bytes()
+    async with pair.connected() as calls:
+        pair.client.put("key", content)
+        pair.client.put("crt", b"x" * len(content))
+        meanwhile = [await calls.who_am_i() for _ in range(3)]
+        pair.client.mend("crt", content)
+
+        assert (meanwhile, await calls.who_am_i()) == (["client-1"] * 3, "client-2")
+        assert capsys.readouterr().out.count("tls.files-unusable") == 1

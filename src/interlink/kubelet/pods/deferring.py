@@ -7,7 +7,8 @@ from collections.abc import Callable
 from interlink.model.pods import Pod
 from interlink.wire.messages import Change
 
-PATIENCE_S = 10.0
+PATIENCE_S = 5.0
+"""What is younger is put aside, for as long at most: so nothing waits for more than twice that."""
 
 
 class Deferred:

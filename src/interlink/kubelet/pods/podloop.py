@@ -140,11 +140,14 @@ class PodLoop:
         present = self.reflector.pods.get(uid)
         seen = present or self._gone.get(uid)
         if seen is None:
+            self._told_at.pop(uid, None)
             return
         change = self.jobs.changes.get(uid)
         self._watch_deadline(seen.pod)
         action = self._plan(uid, seen)
         if action is Action.PUBLISH and self._can_wait(seen.pod, change):
+            # News that came while older ones were written have no time of their own, and must not seem new for ever.
+            self._told_at.setdefault(uid, asyncio.get_running_loop().time())
             self._deferred.put(uid)
             return
         try:

@@ -65,7 +65,7 @@ class HostScheduler(Scheduler):
     async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
         """The runner also looks for the cancelled mark by itself, so a lost signal only costs a second."""
         process_id = directory.runner_process()
-        if process_id is not None:
+        if process_id is not None and process_id > 0:  # others have no number here, and to kill they mean many
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGTERM)
 

@@ -32,6 +32,8 @@ RUNTIME_OPTIONS = tuple(
     for name in ("singularity-mounts", "singularity-options", "enroot-mounts", "enroot-options", "image-root")
 )
 _DANGEROUS = (PRE_EXEC, WSTUNNEL, *RUNTIME_OPTIONS, mpi.FLAGS)
+_HIGHEST_UID = 2**31 - 1
+"""As Kubernetes has it."""
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -202,6 +204,8 @@ def _uid(pod: Pod, space: NamespaceKeys, flavor: Flavor | None, policy: Policy) 
     )
     if site is None or not policy.trusts_pods or not wish:
         return site
+    if not 0 < wish <= _HIGHEST_UID:
+        raise Rejected(f"securityContext: runAsUser {str(wish)[:40]} is no user")
     return wish
 
 

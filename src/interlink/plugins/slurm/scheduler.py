@@ -6,15 +6,16 @@ not say, and what is to happen is repeated until it is seen.
 """
 
 import asyncio
+import contextlib
+import errno
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import structlog
 
-from interlink.aio import files
 from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
@@ -25,7 +26,7 @@ from interlink.plugins.slurm.directives import Submission
 from interlink.plugins.slurm.parsing import QueuedJob
 from interlink.plugins.slurm.queue import Look, Queue
 from interlink.plugins.slurm.settings import Policy, Script
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled
 from interlink.sdk.errors import OutcomeUnknown, Rejected, Unreachable
 from interlink.wire.messages import Job, PingAnswer
@@ -35,6 +36,8 @@ log = structlog.get_logger(__name__)
 _KILL_AFTER_GRACE_S = 10.0
 _ACCOUNTING_AGAIN_S = 10.0
 _ASKED_AT_ONCE = 1000
+_SUBMISSION = "submission.json"
+_LONGEST_ID = 10
 
 
 class SlurmScheduler:
@@ -73,7 +76,7 @@ class SlurmScheduler:
         )
         scripts = directives.scripts(pod, directory, self._script)
         found = {
-            directory.path / "submission.json": msgspec.json.format(msgspec.json.encode(submission)),
+            directory.path / _SUBMISSION: msgspec.json.format(msgspec.json.encode(submission)),
             directory.path / "job.sh": scripts.job.encode(),
         }
         if scripts.mesh is not None:
@@ -152,7 +155,7 @@ class SlurmScheduler:
     async def _of_accounting(self, unknown: Sequence[tuple[Tag, JobDirectory]]) -> dict[Tag, Observation]:
         """In one question. Only an end counts: what is alive in accounting and not in the queue was lost."""
         now = time.monotonic()
-        ids = {tag: job_id for tag, directory in unknown if (job_id := directory.job_id()) is not None}
+        ids = {tag: job_id for tag, directory in unknown if _is_id(job_id := directory.job_id() or JobID(""))}
         due = [t for t in ids if now - self._asked_accounting_at.get(t, -_ACCOUNTING_AGAIN_S) >= _ACCOUNTING_AGAIN_S]
         if not due:
             return {}
@@ -166,7 +169,7 @@ class SlurmScheduler:
     async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
         """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows."""
         found = (await self._queue.look()).by_pod()
-        ids = [JobID(pod.job_id or "") for pod in pods if pod.uid not in found and (pod.job_id or "").isdecimal()]
+        ids = [JobID(pod.job_id or "") for pod in pods if pod.uid not in found and _is_id(pod.job_id or "")]
         if ids and self._uses_accounting:
             records = await self._slurm.accounting(job_ids=ids[:_ASKED_AT_ONCE])
             ended = {record.tag.pod_uid: record for record in records if not states.is_alive(record)}
@@ -220,42 +223,77 @@ def _earlier(directory: JobDirectory) -> tuple[bool, float | None]:
 
 
 def _begin(directory: JobDirectory) -> Submission:
-    """What to submit; the mark that says so, and the files as the job's user needs them. Raises Unreachable."""
+    """What to submit; the mark that says so, and the files as the job's user needs them. Raises Unreachable.
+
+    The submission stays ours, and one that is not is not believed: it says whose job it is, so a job that is submitted
+    again would belong to whom its user likes.
+    """
     try:
-        data = files.read_regular(directory.path / "submission.json")
-        submission = msgspec.json.decode(data, type=Submission)
+        with Beneath(directory.path).open(directory.path / _SUBMISSION) as file:
+            if os.fstat(file.fileno()).st_uid not in _ours(directory):
+                raise PermissionError(errno.EPERM, "it belongs to somebody else", str(directory.path / _SUBMISSION))
+            submission = msgspec.json.decode(file.read(), type=Submission)
         if submission.uid is not None:
-            Beneath(directory.path).give(submission.uid)  # what we write later stays ours
+            Beneath(directory.path).give(submission.uid, kept=[_SUBMISSION])  # what we write later stays ours
         directory.begin_submission()
     except (OSError, msgspec.MsgspecError) as error:
         raise Unreachable(f"the directory of job {directory.pod_uid} cannot be used: {error}") from error
     return submission
 
 
+def _ours(directory: JobDirectory) -> tuple[int, int]:
+    """Who we are, and who we are to a file system where all files belong to one user."""
+    return os.geteuid(), directory.path.parent.stat().st_uid
+
+
 def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:
     """Slurm forgets ended jobs after minutes; those that left no end of their own must not be forgotten with it."""
     for tag, directory in jobs:
         ending = seen[tag].ending if tag in seen else None
-        if ending is None or directory.ending() == ending:
-            continue
-        state = directory.state()
-        if state is None or not state.has_ended or state.was_stopped_from_outside:
-            directory.conclude(ending)
+        if ending is not None:
+            with _in_its_directory(directory):
+                _keep(ending, directory)
+
+
+def _keep(ending: Ending, directory: JobDirectory) -> None:
+    if directory.ending() == ending:
+        return
+    state = directory.state()
+    if state is None or not state.has_ended or state.was_stopped_from_outside:
+        directory.conclude(ending)
+
+
+@contextlib.contextmanager
+def _in_its_directory(directory: JobDirectory) -> Iterator[None]:
+    """What its user has made of it is no other job's trouble."""
+    try:
+        yield
+    except OSError as error:
+        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
 
 
 def _kept_endings(
     jobs: Sequence[tuple[Tag, JobDirectory]],
 ) -> tuple[dict[Tag, Observation], list[tuple[Tag, JobDirectory]]]:
+    """Where that cannot be read the job counts as alive, for nobody knows of its end."""
     found, unknown = {}, []
     for tag, directory in jobs:
-        ending, state = directory.ending(), directory.state()
-        if ending is not None:
-            found[tag] = Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
-        elif state is not None and state.has_ended:
-            found[tag] = Observation(life=Life.ENDED)
-        else:
-            unknown.append((tag, directory))
+        found[tag] = Observation(life=Life.RUNNING)
+        with _in_its_directory(directory):
+            ending, state = directory.ending(), directory.state()
+            if ending is not None:
+                found[tag] = Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
+            elif state is not None and state.has_ended:
+                found[tag] = Observation(life=Life.ENDED)
+            else:
+                del found[tag]
+                unknown.append((tag, directory))
     return found, unknown
+
+
+def _is_id(text: str) -> bool:
+    """Whether it can be one: a single word that is none fails the question about all."""
+    return text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID
 
 
 def _last(records: Sequence[QueuedJob], tag: Tag) -> QueuedJob | None:

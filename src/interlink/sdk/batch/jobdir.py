@@ -21,10 +21,12 @@ All calls block; every write is durable on return.
 """
 
 import contextlib
-import shutil
+import os
+import uuid
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -35,6 +37,9 @@ from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
 from interlink.sdk.batch import runners
 
+_T = TypeVar("_T")
+
+_LONGEST_BYTES = 4 * 1024 * 1024
 SCRIPT = "jobScript"
 """The name of a ready-made job script among containers, none of which can have it."""
 
@@ -153,10 +158,8 @@ class JobDirectory:
         files.write_durably(self.intent, encoded(intention))
 
     def intention(self) -> Intention | None:
-        """None when the directory holds no intent, or one that cannot be read."""
-        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode(files.read_regular(self.intent), type=Intention)
-        return None
+        """None when the directory holds no intent, or one that says nothing."""
+        return self._read("pod.json", Intention)
 
     def tag(self) -> Tag | None:
         intention = self.intention()
@@ -171,32 +174,40 @@ class JobDirectory:
         self.end_submission()
 
     def job_id(self) -> JobID | None:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
             return JobID(files.read_regular(self.path / "job-id").decode())
         return None
 
     def mark_cancelled(self, grace_s: int) -> None:
         """From here on nothing starts; a running job gets TERM and, `grace_s` seconds later, KILL."""
         files.make_directory(self.path)
+        mark = msgspec.json.encode({"grace_s": grace_s})
         # The runner may be another user; nobody else enters the directory.
-        files.write_durably(self.path / "cancelled", msgspec.json.encode({"grace_s": grace_s}), mode=0o644)
+        try:
+            files.write_durably(self.path / "cancelled", mark, mode=0o644)
+        except IsADirectoryError:  # laid there by a job that does not want to end
+            self._move_away("cancelled", ".cancelled.tmp")
+            files.write_durably(self.path / "cancelled", mark, mode=0o644)
+
+    def _move_away(self, *names: str) -> None:
+        for name in names:
+            with contextlib.suppress(OSError):
+                (self.path / name).rename(self.path / f".in-the-way-{uuid.uuid4()}")
 
     def is_cancelled(self) -> bool:
-        return (self.path / "cancelled").exists()
+        return os.path.lexists(self.path / "cancelled")
 
     def cancelled_at(self) -> float | None:
         """When it was cancelled last, in seconds since the epoch; None when it never was."""
         try:
-            return (self.path / "cancelled").stat().st_mtime
+            return (self.path / "cancelled").lstat().st_mtime
         except FileNotFoundError:
             return None
 
     def cancel_grace_s(self) -> float:
         """The grace period of the last cancellation; 0 when it cannot be read."""
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(files.read_regular(self.path / "cancelled"), type=dict[str, float]).get(
-                "grace_s", 0
-            )
+        with contextlib.suppress(OSError):
+            return (self._read("cancelled", dict[str, float]) or {}).get("grace_s", 0)
         return 0
 
     def is_claimed(self, attempt: int) -> bool:
@@ -207,13 +218,11 @@ class JobDirectory:
         return files.lock_holder(self.path / "runner.lock")
 
     def state(self) -> RunnerState | None:
-        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode(files.read_regular(self.path / "state.json"), type=RunnerState)
-        return None
+        return self._read("state.json", RunnerState)
 
     def usage(self) -> JobUse | None:
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(files.read_regular(self.path / "usage.json"), type=JobUse)
+        with contextlib.suppress(OSError):
+            return self._read("usage.json", JobUse)
         return None
 
     def begin_submission(self) -> None:
@@ -226,7 +235,7 @@ class JobDirectory:
     def unknown_submission_at(self) -> float | None:
         """When a submission of unknown outcome was tried last, in seconds since the epoch."""
         try:
-            return (self.path / "submitting").stat().st_mtime
+            return (self.path / "submitting").lstat().st_mtime
         except FileNotFoundError:
             return None
 
@@ -234,9 +243,14 @@ class JobDirectory:
         files.write_durably(self.path / "ending.json", msgspec.json.encode(ending))
 
     def ending(self) -> Ending | None:
-        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode(files.read_regular(self.path / "ending.json"), type=Ending)
-        return None
+        return self._read("ending.json", Ending)
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        Beneath(self.path).remove()
+
+    def _read(self, name: str, kind: type[_T]) -> _T | None:
+        """None when there is no such record, or one that says nothing. Raises OSError, for what cannot be read is not
+        absent."""
+        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return msgspec.json.decode(files.read_regular(self.path / name, most_bytes=_LONGEST_BYTES), type=kind)
+        return None

@@ -32,18 +32,25 @@ def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
     """
     found = []
     for directory in directories:
-        try:
+        with reading(directory, is_alone=len(directories) == 1):
             intention = directory.intention()
             if intention is not None:
                 tag = directory.tag_of(intention)
                 directory.state()
                 directory.runner_process()
                 found.append(KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
-        except (OSError, ValueError) as error:
-            log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
-            if len(directories) == 1:
-                raise OutcomeUnknown(f"the directory of job {directory.pod_uid} cannot be read: {error}") from error
     return found
+
+
+@contextlib.contextmanager
+def reading(directory: JobDirectory, *, is_alone: bool) -> Iterator[None]:
+    """What cannot be read is left out, with a line in the log; alone, it raises OutcomeUnknown."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+        if is_alone:
+            raise OutcomeUnknown(f"the directory of job {directory.pod_uid} cannot be read: {error}") from error
 
 
 def each(directories: Iterable[JobDirectory]) -> Iterator[KnownJob]:

@@ -21,6 +21,7 @@ from interlink.wire.messages import LogOptions
 
 _LOOK_S = 0.2
 _READ_BYTES = 256 * 1024
+_LONGEST_LINE_BYTES = 64 * 1024
 _MOST_LINES = 10_000_000
 _LONGEST_S = 50 * 365 * 86400
 _ZERO_TIME = "0001-01-01T00:00:00Z"
@@ -197,13 +198,16 @@ class _Tail:
 
 
 class _Reader:
-    """Bytes of a growing file to entries; keeps the beginning of a line until its end has come."""
+    """Bytes of a growing file to entries; keeps the beginning of a line until its end has come, or until it is longer
+    than the runner writes any: the job's user may have written others."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[_Entry]:
         *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE_BYTES:
+            lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             time, _, rest = line.partition(b" ")
             _, _, rest = rest.partition(b" ")

@@ -163,10 +163,12 @@ class BatchPlugin:
         now = clock.now()
         answers = []
         for job in jobs:
-            state = job.directory.state()
-            containers = states.containers(job.pod, state, seen.get(job.tag, GONE), now=now, settle_s=self._settle_s)
-            if containers is not None:
-                answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers))
+            with known.reading(job.directory, is_alone=len(jobs) == 1):
+                state = job.directory.state()
+                life = seen.get(job.tag, GONE)
+                containers = states.containers(job.pod, state, life, now=now, settle_s=self._settle_s)
+                if containers is not None:
+                    answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers))
         return answers
 
     async def _recalled(self, pods: Sequence[Pod], found: set[PodUID]) -> list[JobStatus]:
@@ -256,8 +258,14 @@ def _write(job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -
 def _begun_and_gone(jobs: Sequence[KnownJob], seen: Mapping[Tag, Observation]) -> list[KnownJob]:
     """Jobs that have a state although the batch system did not have them: they began after it was asked, or they were
     killed. Asked again now, only a killed one is still gone."""
-    gone = [job for job in jobs if seen.get(job.tag, GONE).life is Life.GONE]
-    return [job for job in gone if (state := job.directory.state()) is not None and not state.has_ended]
+    found = []
+    for job in jobs:
+        if seen.get(job.tag, GONE).life is Life.GONE:
+            with known.reading(job.directory, is_alone=len(jobs) == 1):
+                state = job.directory.state()
+                if state is not None and not state.has_ended:
+                    found.append(job)
+    return found
 
 
 def _status(pod: Pod, uid: PodUID, job_id: JobID | None, containers: states.Containers) -> JobStatus:

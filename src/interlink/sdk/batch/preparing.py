@@ -136,7 +136,7 @@ def _replace(place: Beneath, file: File) -> None:
     """At once, as whoever reads it must see the old content or the new; with the owner that it had."""
     try:
         with place.open(file.path) as present:
-            content, owner = present.read(), os.fstat(present.fileno()).st_uid
+            content, owner = present.read(len(file.content) + 1), os.fstat(present.fileno()).st_uid
     except FileNotFoundError:
         return
     if content != file.content:

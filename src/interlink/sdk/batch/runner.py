@@ -1393,21 +1393,23 @@ class FileCopier:
         self._lines = CRILines("stdout")
 
     def copy(self):
+        """What is there now, not what comes meanwhile: it may come faster than it is copied, and be the log itself."""
         try:
-            data = self._read()
-            while data:
+            left = self._left()
+            while left > 0:
+                data = os.read(self._fd, min(left, READ_BYTES))
                 self._log.write(self._lines.feed(data))
-                data = self._read()
+                left = left - len(data) if data else 0
         except OSError as error:  # The script must not fail because its containers' logs cannot be kept.
             note("output lost: %s" % explain(error))
 
-    def _read(self):
+    def _left(self):
         if self._fd is None:
             if not os.path.isfile(self._path):
-                return b""
+                return 0
             self._log = self._log or self._open_log()
             self._fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
-        return os.read(self._fd, READ_BYTES)
+        return os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
 
     def finish(self):
         self.copy()

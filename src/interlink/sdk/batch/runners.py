@@ -16,7 +16,18 @@ from interlink.aio import files
 
 SOURCE = Path(__file__).with_name("runner.py")
 _MAIN = b"""import os, sys
-import runner
+try:
+    import runner
+except Exception:  # its bytecode is damaged, as where the disk was full when it was written
+    import importlib.util, types
+    path = os.path.join(sys.path[0], "runner.py")
+    try:
+        os.remove(importlib.util.cache_from_source(path))
+    except OSError:
+        pass
+    runner = types.ModuleType("runner")
+    with open(path, "rb") as file:
+        exec(compile(file.read(), path, "exec"), runner.__dict__)
 os._exit(runner.main(sys.argv[1:]))
 """
 _CONTENT = SOURCE.read_bytes()
@@ -30,13 +41,24 @@ def place(root: Path) -> Path:
 
 
 def install(root: Path) -> None:
-    """Durable on return, harmless when it is there; anybody's jobs may read it. Raises OSError."""
+    """Durable on return, harmless when it is there and whole; anybody's jobs may read it. Raises OSError.
+
+    Read each time, for where old files are cleared away, one of them may go without the other: Python does not read
+    `runner.py` as long as it has bytecode, but wants it there.
+    """
     directory = place(root)
+    contents = {"runner.py": _CONTENT, "__main__.py": _MAIN}
     with _INSTALLING:
-        if (directory / "__main__.py").exists():
+        if all(_holds(directory / name, content) for name, content in contents.items()):
             return
         files.make_directory(directory)
         directory.chmod(0o755)
-        for name, content in (("runner.py", _CONTENT), ("__main__.py", _MAIN)):
-            files.write_durably(directory / name, content)
-            (directory / name).chmod(0o644)
+        for name, content in contents.items():
+            files.write_durably(directory / name, content, mode=0o644)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False

@@ -174,10 +174,11 @@ def _is_success(state: RunnerState) -> bool:
 
 
 def _is_past(moment: str | None, now: datetime, settle_s: float) -> bool:
-    """Whether a moment lies so many seconds back; a moment that is not known does."""
-    if moment is None:
+    """Whether a moment lies so many seconds back; what is no moment does: a job's user can write its record."""
+    try:
+        return (now - datetime.fromisoformat(moment or "")).total_seconds() >= settle_s
+    except (ValueError, TypeError):
         return True
-    return (now - datetime.fromisoformat(moment)).total_seconds() >= settle_s
 
 
 def _text(now: datetime) -> str:

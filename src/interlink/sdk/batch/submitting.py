@@ -1,6 +1,7 @@
 """Handing a prepared job to the batch system: whatever comes of it, what is known afterwards is true."""
 
 import asyncio
+import contextlib
 
 from interlink.aio import clock
 from interlink.aio.beneath import Beneath
@@ -17,7 +18,8 @@ async def submit(scheduler: Scheduler, tag: Tag, directory: JobDirectory) -> Job
         with step("plugin.submit"):
             return await scheduler.submit(tag, directory)
     except Rejected as error:
-        await asyncio.to_thread(_tell_in_logs, directory, str(error))
+        with contextlib.suppress(OSError, ValueError):  # as where the disk is full: the refusal is told anyway
+            await asyncio.to_thread(_tell_in_logs, directory, str(error))
         raise
     except OutcomeUnknown:
         found = await scheduler.find(tag, directory)

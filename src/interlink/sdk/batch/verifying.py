@@ -29,6 +29,7 @@ class Verifier:
         self._lost_after_s = lost_after_s
         self._missing_since: dict[PodUID, float] = {}
         self._verified: set[PodUID] = set()
+        self._troubled: set[PodUID] = set()
 
     def forget(self, uid: PodUID) -> None:
         """What was found of this job is true no longer: it has been cancelled, or is gone."""
@@ -47,9 +48,12 @@ class Verifier:
             return
         seen = await known.poll(self._scheduler, jobs)
         await self._scheduler.tidy([job.tag for job in jobs])
-        for job in jobs:
+        self._troubled &= {job.directory.pod_uid for job in jobs}
+        for job in sorted(jobs, key=lambda job: job.directory.pod_uid in self._troubled):
+            self._troubled.add(job.directory.pod_uid)  # what fails ends the round, and is the last of the next one
             async with self._locks.hold(job.directory.pod_uid):
                 await run_to_end(self._verify(job, seen.get(job.tag, GONE)))
+            self._troubled.discard(job.directory.pod_uid)
 
     async def _verify(self, job: KnownJob, seen: Observation) -> None:
         uid, directory = job.directory.pod_uid, job.directory

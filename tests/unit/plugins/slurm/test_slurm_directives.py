@@ -205,6 +205,13 @@ def test_without_root_there_is_no_other_user() -> None:
     """A pod's runAsUser does not keep it from running, a site's UID is a mistake."""
     assert "uid" not in options(securityContext={"runAsUser": 1000})
     assert directives.user(pod(securityContext={"runAsUser": 1000}), load().policy) is None
+
+
+@pytest.mark.parametrize("wish", [-1, 2**31, 2**64, 10**60])
+def test_a_wish_that_is_no_user_is_refused(wish: int) -> None:
+    """To chown, -1 means nobody; larger ones ended the request with an error of ours."""
+    with pytest.raises(Rejected, match="is no user"):
+        options(keys={"DefaultUID": 1000}, is_root=True, securityContext={"runAsUser": wish})
     with pytest.raises(ConfigurationError, match="a UID needs the plugin to run as root"):
         load(DefaultUID=500)
 

@@ -212,6 +212,18 @@ async def test_a_submission_that_failed_may_be_repeated(
     assert await plugin.create(request()) == "job-1"
 
 
+async def test_a_refusal_is_told_where_no_log_can_be_written(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """An error in its place would have the pod submitted again, for ever."""
+    directory.create()
+    (directory.path / "logs").write_text("a file")
+    scheduler.fails, scheduler.takes = Rejected("no such partition"), False
+
+    with pytest.raises(Rejected, match="no such partition"):
+        await plugin.create(request())
+
+
 async def test_a_pod_that_cannot_be_run_is_not_submitted(
     plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,14 @@ async def test_a_log_is_its_lines(directory: JobDirectory) -> None:
     write(directory, line("a") + line("", stream="stderr") + line("  b  ") + line("é") + b"t stdout F \xff\x00\n")
 
     assert await read(directory) == b"a\n\n  b  \n" + "é\n".encode() + b"\xff\x00\n"
+
+
+async def test_a_line_without_an_end_is_read_in_pieces(directory: JobDirectory) -> None:
+    """The runner writes no such line, the job's user can: to keep all of it took the plugin minutes and its memory."""
+    path = write(directory, b"")
+    os.truncate(path, 32 * 1024 * 1024)
+
+    assert 0 < len(await read(directory, tail=1)) < 1024 * 1024
 
 
 async def test_an_empty_log_is_empty(directory: JobDirectory) -> None:

@@ -5,6 +5,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from interlink.sdk.batch import jobdir, runners
 
 
@@ -31,14 +33,30 @@ def test_it_is_no_job(tmp_path: Path) -> None:
     assert [directory.pod_uid for directory in jobdir.below(tmp_path)] == ["uid-1"]
 
 
-def test_it_is_put_back_when_it_was_lost(tmp_path: Path) -> None:
-    """Also where only a part is there, after a crash in the middle: `__main__.py` comes last."""
+@pytest.mark.parametrize("lost", ["__main__.py", "runner.py"])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_it_is_put_back_when_it_was_lost(tmp_path: Path, lost: str, *, is_cut: bool) -> None:
+    """Any part of it, also while the plugin lives: old files are cleared away on the file systems of many sites."""
     runners.install(tmp_path)
-    (runners.place(tmp_path) / "__main__.py").unlink()
-    (runners.place(tmp_path) / "runner.py").write_text("half")
+    path = runners.place(tmp_path) / lost
+    path.write_text("half") if is_cut else path.unlink()
     runners.install(tmp_path)
 
     assert run(tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xe3" * 20_000, bytes(60_000)], ids=["cut off", "garbage", "zeros"])
+@pytest.mark.parametrize("is_whole", [True, False], ids=["beginning kept", "all of it"])
+def test_damaged_bytecode_keeps_no_job_from_running(tmp_path: Path, damage: bytes, *, is_whole: bool) -> None:
+    """Python cuts it off itself where the disk is full, and would not start again; it is made anew."""
+    runners.install(tmp_path)
+    run(tmp_path)
+    (bytecode,) = runners.place(tmp_path).glob("__pycache__/runner.*.pyc")
+    sound = bytecode.read_bytes()
+    bytecode.write_bytes((sound[:16] if is_whole else b"") + damage)
+
+    assert [run(tmp_path).returncode for _ in range(2)] == [2, 2]
+    assert bytecode.read_bytes() == sound
 
 
 def test_many_may_ask_for_it_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,150 @@
+"""Slurm's jobs and their directories, which belong to the jobs' users and hold what those like."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from interlink.model.ids import JobID, PodUID, Tag
+from interlink.plugins.slurm.capacity import Capacity
+from interlink.plugins.slurm.commands import Slurm
+from interlink.plugins.slurm.parsing import QueuedJob
+from interlink.plugins.slurm.scheduler import SlurmScheduler
+from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.scheduler import Life
+from interlink.sdk.errors import Unreachable
+from tests.unit.builders import pod
+from tests.unit.plugins.slurm.test_slurm_directives import load
+
+TAGS = [Tag("c", PodUID(f"uid-{number}"), 0) for number in (1, 2)]
+SOMEBODY = 4711
+is_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may have jobs of other users")
+
+
+class Commands:
+    """Slurm as far as it is asked here."""
+
+    def __init__(self) -> None:
+        self.jobs: list[QueuedJob] = []
+        self.accounts: list[QueuedJob] = []
+        self.asked: list[list[JobID]] = []
+        self.submitted: list[list[str]] = []
+
+    async def queue(self) -> list[QueuedJob]:
+        return self.jobs
+
+    async def accounting(self, *, job_ids: Sequence[JobID] = (), tag: Tag | None = None) -> list[QueuedJob]:
+        self.asked.append(list(job_ids))
+        return self.accounts
+
+    async def submit(self, options: Sequence[str], script: Path) -> JobID:
+        self.submitted.append(list(options))
+        return JobID(str(len(self.submitted)))
+
+
+@pytest.fixture
+def slurm() -> Commands:
+    return Commands()
+
+
+@pytest.fixture
+def scheduler(slurm: Commands) -> SlurmScheduler:
+    settings = load(is_root=True, DefaultUID=1000)
+    return SlurmScheduler(
+        cast("Slurm", slurm),
+        policy=settings.policy,
+        script=settings.script,
+        capacity=Capacity(cast("Slurm", slurm), settings),
+        uses_accounting=True,
+        memory_is_fatal=True,
+        unknown_for_s=0.0,
+    )
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> list[JobDirectory]:
+    made = [JobDirectory(tmp_path / tag.pod_uid) for tag in TAGS]
+    for directory in made:
+        directory.create()
+    return made
+
+
+@pytest.mark.parametrize("name", ["ending.json", ".ending.json.tmp"])
+@pytest.mark.parametrize("is_forgotten", [True, False])
+async def test_an_end_that_cannot_be_kept_hides_no_other(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory], name: str, *, is_forgotten: bool
+) -> None:
+    """A directory where the file is to be; of this job alone nothing new is known."""
+    (directories[0].path / name).mkdir()
+    slurm.jobs = [] if is_forgotten else [QueuedJob(tag=tag, job_id=JobID("7"), state="FAILED") for tag in TAGS]
+
+    seen = await scheduler.poll(list(zip(TAGS, directories, strict=True)))
+
+    assert seen[TAGS[1]].life is (Life.GONE if is_forgotten else Life.ENDED)
+
+
+@pytest.mark.parametrize("word", ["1;2", "all", "٣", "9" * 100_000])
+async def test_a_word_that_is_no_job_id_is_not_asked_for(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory], word: str
+) -> None:
+    """sacct would refuse the whole question."""
+    for directory, job_id in zip(directories, (word, "8"), strict=True):
+        (directory.path / "job-id").write_text(job_id)
+
+    await scheduler.poll(list(zip(TAGS, directories, strict=True)))
+
+    assert slurm.asked == [["8"]]
+
+
+async def prepared(scheduler: SlurmScheduler, directory: JobDirectory) -> None:
+    """With the user that the pod wishes."""
+    wish = pod(securityContext={"runAsUser": SOMEBODY}, containers=[{"name": "c"}])
+    for path, content in scheduler.prepare(wish, TAGS[0], directory, node="vk").items():
+        path.write_bytes(content)
+
+
+@is_root
+async def test_a_job_is_submitted_again_as_the_user_it_was_for(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """Its directory is that user's by then, what is submitted stays ours."""
+    await prepared(scheduler, directories[0])
+    for _ in range(2):
+        await scheduler.submit(TAGS[0], directories[0])
+
+    assert directories[0].path.stat().st_uid == (directories[0].path / "job.sh").stat().st_uid == SOMEBODY
+    assert [f"--uid={SOMEBODY}" in options for options in slurm.submitted] == [True, True]
+
+
+@is_root
+async def test_all_files_may_belong_to_one_user(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """As on a share that knows no others, which is not us."""
+    await prepared(scheduler, directories[0])
+    for path in (directories[0].path.parent, directories[0].path / "submission.json"):
+        os.chown(path, SOMEBODY + 1, -1)
+
+    await scheduler.submit(TAGS[0], directories[0])
+
+    assert len(slurm.submitted) == 1
+
+
+@is_root
+async def test_a_user_does_not_become_another_one(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """Who has the directory may replace any file in it: a job that Slurm lost would be submitted as root."""
+    await prepared(scheduler, directories[0])
+    await scheduler.submit(TAGS[0], directories[0])
+    forged = directories[0].path / "submission.json"
+    forged.unlink()
+    forged.write_text('{"options": ["--uid=0"], "uid": 0}')
+    os.chown(forged, SOMEBODY, -1)
+
+    with pytest.raises(Unreachable, match="belongs to somebody else"):
+        await scheduler.submit(TAGS[0], directories[0])
+
+    assert len(slurm.submitted) == 1
