@@ -88,9 +88,7 @@ def test_slurm_is_killed_under_running_pods_t11(programs: Programs, pods: Pods, 
     """They stay Running while nobody answers, and end as they end."""
     pods.start_many(3, "sleep 12")
     pods.wait_all("Running", 3)
-    jobs = alive(site)
-    for name in jobs:
-        site.save_state(holding=name)
+    site.await_saved()
     site.kill_controller()
     programs.wait_log(programs.server, "could not be asked")
     assert pods.phases()["Running"] == 3

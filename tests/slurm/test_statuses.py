@@ -136,7 +136,7 @@ async def test_the_controller_is_killed_t11(bench: Bench, site: SlurmSite) -> No
     """The pod stays as it was, and goes on when the controller is back."""
     uid = await bench.start("sleep 600")
     await bench.wait(uid, "running")
-    await asyncio.to_thread(site.save_state, holding=str(bench.tag(uid)))
+    await asyncio.to_thread(site.await_saved)
     site.kill_controller()
     with pytest.raises(Unreachable):
         await bench.status(uid)

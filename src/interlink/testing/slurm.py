@@ -115,6 +115,15 @@ class SlurmSite:
         self._await("a copy of the controller's state", lambda: _is_copied(state, copy))
         return copy
 
+    def await_saved(self) -> None:
+        """Return once the controller has written down every job as it is now: after a kill it knows them so."""
+        mark = secrets.token_hex(8)
+        job_ids = self.run("squeue", "-ho", "%A").split()
+        for job_id in job_ids:
+            self.run("scontrol", "update", f"jobid={job_id}", f"admincomment={mark}")
+        file = self.folder / "state" / "job_state"
+        self._await("the controller's state file", lambda: file.read_bytes().count(mark.encode()) >= len(job_ids))
+
     def crash_controller(self, saved: Path) -> None:
         """Kill it and start it from an earlier state: all that it acknowledged since is forgotten."""
         self.kill_controller()
