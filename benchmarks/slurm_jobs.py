@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -242,7 +243,9 @@ def prepared(path: Path, command: list[str]) -> list[str]:
     )
     request = RetrievedPodData(pod=pod)
     tag = Tag("bench", PodUID(path.name), 0)
-    plan = preparing.plan(request, codec.decode(bytes(pod), Pod), tag=tag, directory=directory, runtime=HostProcesses())
+    plan = preparing.plan(
+        request, codec.decode(bytes(pod), Pod), tag=tag, directory=directory, runtime=HostProcesses(), user=os.geteuid()
+    )
     directory.create()
     runners.install(directory.path.parent)
     preparing.write(plan, directory)
