@@ -26,6 +26,7 @@ from interlink.kubelet.dialects.own import Remote
 from interlink.model.ids import owner
 from interlink.model.pods import Pod
 from interlink.sdk.addresses import Address
+from interlink.sdk.batch.verifying import CANCELS_ARE_WATCHED_S
 from interlink.sdk.transport import Link
 from interlink.testing.programs import Program, Programs
 from interlink.testing.slurm import SlurmSite
@@ -35,7 +36,6 @@ from interlink.wire.messages import JobStatus, PodCreateRequest
 
 OWNER = owner("bench", "vk")
 AT_ONCE = 16
-_CANCELS_ARE_WATCHED_S = 120.0
 COLUMNS = {
     "pods": "pods",
     "states": "running, waiting, ended",
@@ -51,8 +51,7 @@ COLUMNS = {
 
 
 class Scene:
-    def __init__(self, site: SlurmSite, programs: Programs, server: Link, plugin: Link) -> None:
-        self._site = site
+    def __init__(self, programs: Programs, server: Link, plugin: Link) -> None:
         self._server, self._plugin = server, plugin
         self._remote = Remote(server, OWNER, may_act=lambda: None)
         self.programs: list[Program] = [programs.plugin, programs.server]
@@ -122,7 +121,7 @@ async def running() -> AsyncIterator[Scene]:
         ]
         with programs:
             try:
-                yield Scene(site, programs, *links)
+                yield Scene(programs, *links)
             finally:
                 for link in links:
                     await link.close()
@@ -181,7 +180,7 @@ async def _idle(scene: Scene, pods: Sequence[Pod]) -> float:
 
     if not await until_async(is_over, deadline_s=300, interval_s=1):
         raise click.ClickException("the jobs did not end within 300 s of their deletion")
-    await asyncio.sleep(_CANCELS_ARE_WATCHED_S + 15)
+    await asyncio.sleep(CANCELS_ARE_WATCHED_S + 15)
     commands, began = await scene.commands(), time.monotonic()
     await asyncio.sleep(20)
     return round((await scene.commands() - commands) / (time.monotonic() - began) * 60, 1)

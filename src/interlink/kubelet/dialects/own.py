@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeVar
 
 from msgspec import Raw
 
@@ -27,8 +26,6 @@ from interlink.wire.messages import (
     Refresh,
     UsageRequest,
 )
-
-M = TypeVar("M")
 
 
 class Remote:

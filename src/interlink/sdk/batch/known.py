@@ -8,7 +8,7 @@ import structlog
 
 from interlink.model.ids import JobID, Tag
 from interlink.model.pods import Pod
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import OutcomeUnknown
 
@@ -23,6 +23,11 @@ class KnownJob(msgspec.Struct, frozen=True):
     directory: JobDirectory
     job_id: JobID | None
 
+    @classmethod
+    def of(cls, directory: JobDirectory, intention: Intention) -> "KnownJob":
+        tag = directory.tag_of(intention)
+        return cls(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id())
+
 
 def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
     """The jobs among these directories; one that only holds a tombstone is none.
@@ -35,10 +40,9 @@ def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
         with reading(directory, is_alone=len(directories) == 1):
             intention = directory.intention()
             if intention is not None:
-                tag = directory.tag_of(intention)
                 directory.state()
                 directory.runner_process()
-                found.append(KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
+                found.append(KnownJob.of(directory, intention))
     return found
 
 

@@ -12,7 +12,7 @@ from interlink.model.ids import PodUID
 from interlink.sdk.batch import jobdir, known
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.known import GONE, KnownJob
-from interlink.sdk.batch.scheduler import Life, Scheduler
+from interlink.sdk.batch.scheduler import Scheduler
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ class Sweeper:
         deadline = time.time() - keep_s
         jobs, empty = await asyncio.to_thread(_deleted_before, self._root, deadline)
         seen = await known.poll(self._scheduler, jobs) if jobs else {}
-        over = [job.directory for job in jobs if seen.get(job.tag, GONE).life in (Life.ENDED, Life.GONE)]
+        over = [job.directory for job in jobs if not seen.get(job.tag, GONE).is_alive]
         removed = 0
         for directory in (*over, *empty):
             async with self._locks.hold(directory.pod_uid):
@@ -56,8 +56,7 @@ def _deleted_before(root: Path, deadline: float) -> tuple[list[KnownJob], list[J
             if intention is None:
                 empty.append(directory)
             else:
-                tag = directory.tag_of(intention)
-                jobs.append(KnownJob(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id()))
+                jobs.append(KnownJob.of(directory, intention))
         except OSError as error:
             log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
     return jobs, empty

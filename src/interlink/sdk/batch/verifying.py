@@ -15,7 +15,7 @@ from interlink.sdk.batch.submitting import submit
 
 log = structlog.get_logger(__name__)
 
-_CANCELS_ARE_WATCHED_S = 120.0
+CANCELS_ARE_WATCHED_S = 120.0
 
 
 class Verifier:
@@ -63,7 +63,7 @@ class Verifier:
         if cancelled_at is not None:
             if seen.is_alive:
                 await self._scheduler.cancel(job.tag, directory)
-            elif time.time() - cancelled_at > _CANCELS_ARE_WATCHED_S:
+            elif time.time() - cancelled_at > CANCELS_ARE_WATCHED_S:
                 self._verified.add(uid)
         elif directory.is_claimed(job.tag.attempt) or directory.ending() is not None or seen.life is Life.ENDED:
             self._verified.add(uid)

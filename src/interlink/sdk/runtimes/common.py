@@ -67,18 +67,23 @@ def annotated(annotations: Mapping[str, str], names: Iterable[str], *, with_valu
     ]
 
 
+def shell_words(text: str, *, place: str) -> list[str]:
+    """Words as a shell would split them; nothing is expanded. Raises Rejected naming the place."""
+    if any(not (character.isprintable() or character in "\t\n") for character in text):
+        raise Rejected(f"{place}: control characters are not allowed")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise Rejected(f"{place}: cannot be read: {error}") from error
+
+
 def words(text: str, *, place: str, with_value: Collection[str]) -> list[str]:
-    """Options as a shell would split them; nothing is expanded.
+    """Options, as `shell_words` finds them.
 
     with_value: the options that take the next word; any other word that is no option would be taken for the image or
     the command, and is refused. Raises Rejected naming the place.
     """
-    if any(not (character.isprintable() or character in "\t\n") for character in text):
-        raise Rejected(f"{place}: control characters are not allowed")
-    try:
-        found = shlex.split(text)
-    except ValueError as error:
-        raise Rejected(f"{place}: cannot be read: {error}") from error
+    found = shell_words(text, place=place)
     takes_word = False
     for word in found:
         if takes_word:

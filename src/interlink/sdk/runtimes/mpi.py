@@ -3,7 +3,6 @@
 `mpiexec` is the machine's own and stands outside the container: it starts the runtime as often as there are tasks.
 """
 
-import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -12,6 +11,7 @@ from interlink.model.pods import Container, Pod
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import Rejected
+from interlink.sdk.runtimes import common
 
 FLAGS = "slurm-job.vk.io/mpi-flags"
 _OF_THE_JOB = (
@@ -56,16 +56,11 @@ class Ranks:
 
 
 def _words(text: str) -> list[str]:
-    """As a shell would split them; nothing is expanded. Raises Rejected.
+    """As a shell would split them. Raises Rejected.
 
     What begins with no option would be the program to run, in place of the container.
     """
-    if any(not (character.isprintable() or character in "\t\n") for character in text):
-        raise Rejected(f"annotation {FLAGS}: control characters are not allowed")
-    try:
-        found = shlex.split(text)
-    except ValueError as error:
-        raise Rejected(f"annotation {FLAGS}: cannot be read: {error}") from error
+    found = common.shell_words(text, place=f"annotation {FLAGS}")
     if found and not found[0].startswith("-"):
         raise Rejected(f"annotation {FLAGS}: {found[0][:60]!r} belongs to no option")
     return found
