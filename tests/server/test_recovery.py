@@ -125,6 +125,21 @@ async def test_a_list_that_is_older_than_a_create_deletes_nothing(client: Server
     assert "running" in plugin.jobs[uid_of(document)]
 
 
+async def test_a_pod_whose_state_has_changed_since_the_list_was_made_is_deleted(
+    client: ServerClient, plugin: StrangePlugin
+) -> None:
+    """The server hears of a job's start between the two calls: the pod has left Kubernetes all the same."""
+    (document,) = await with_jobs(client, 1)
+    seen = await client.changes()
+    plugin.end(uid_of(document))
+    await client.wait_ended(document)
+    stale = {"owner": {"cluster": "default", "node": "vk"}, "pods": [], "epoch": seen["epoch"]}
+
+    answer = await client.json("/interlink/v1/announce", stale | {"revision": seen["revision"]})
+
+    assert answer["deleted"] == 1
+
+
 async def test_owners_do_not_touch_each_other(
     client: ServerClient, session: aiohttp.ClientSession, server: Programs, plugin: StrangePlugin
 ) -> None:

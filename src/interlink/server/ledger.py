@@ -24,6 +24,7 @@ class Ledger:
         self._newest: dict[PodUID, Record] = {}
         self._told: dict[PodUID, Record] = {}
         self._revisions: dict[Owner, dict[PodUID, int]] = {}
+        self._first_told: dict[PodUID, int] = {}
         self._news = asyncio.Event()
         self.problem = ""
         """Why the last change could not be written; empty while writing works."""
@@ -70,7 +71,8 @@ class Ledger:
         if news:
             self.problem = ""
         for record in news:
-            self._tell(record)
+            if record.pod_uid in self._newest:  # not forgotten meanwhile
+                self._tell(record)
 
     def _take_back(self, record: Record) -> None:
         """Return to what is durable, unless a later change builds on this record: then that one decides."""
@@ -87,6 +89,7 @@ class Ledger:
         for uid in uids:
             record = self._newest.pop(uid, None)
             self._told.pop(uid, None)
+            self._first_told.pop(uid, None)
             if record is not None:
                 self._revisions.get(record.owner, {}).pop(uid, None)
 
@@ -101,10 +104,10 @@ class Ledger:
         return found
 
     def told_until(self, owner: Owner, epoch: str, revision: int) -> list[PodUID]:
-        """The records that an owner that has seen `revision` of `epoch` has been told as they are now."""
+        """The pods an owner that has seen `revision` of `epoch` has heard of, whatever has changed of them since."""
         if epoch != self.epoch or revision > self.revision:
             return []
-        return [uid for uid, number in self._revisions.get(owner, {}).items() if number <= revision]
+        return [uid for uid in self._revisions.get(owner, {}) if self._first_told[uid] <= revision]
 
     async def wait(self, owner: Owner, since: int, timeout_s: float) -> None:
         """Return when there is something to tell, at the latest after `timeout_s` seconds."""
@@ -121,5 +124,6 @@ class Ledger:
         revisions = self._revisions.setdefault(record.owner, {})
         revisions.pop(record.pod_uid, None)
         revisions[record.pod_uid] = self.revision
+        self._first_told.setdefault(record.pod_uid, self.revision)
         self._news.set()
         self._news = asyncio.Event()

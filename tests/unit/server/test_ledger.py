@@ -196,14 +196,40 @@ async def test_a_forgotten_record_is_gone(ledger: Ledger) -> None:
 # --- what an owner has been told -------------------------------------------------------------------------------------
 
 
-async def test_an_owner_has_been_told_what_has_not_changed_since(ledger: Ledger) -> None:
-    """A record that changed after the revision it saw does not count: it knows an older one."""
+async def test_an_owner_has_been_told_of_a_pod_whatever_changed_since(ledger: Ledger) -> None:
+    """Its list says nothing of a pod that is new to it, and all of one that it knew: a new state does not hide that."""
     await ledger.commit([A, B])
     seen = ledger.revision
     await ledger.commit([later(B), C])
 
-    assert ledger.told_until(OWNER, ledger.epoch, seen) == [UID]
+    assert set(ledger.told_until(OWNER, ledger.epoch, seen)) == {"a", "b"}
     assert set(ledger.told_until(OWNER, ledger.epoch, ledger.revision)) == {"a", "b", "c"}
+
+
+async def test_a_pod_that_was_forgotten_and_came_again_is_new(ledger: Ledger) -> None:
+    """A list made before it came again says nothing of it."""
+    await ledger.commit([A])
+    seen = ledger.revision
+    await ledger.forget([UID])
+    await ledger.commit([later(A)])
+
+    assert ledger.told_until(OWNER, ledger.epoch, seen) == []
+
+
+async def test_a_record_forgotten_while_it_is_written_is_not_told() -> None:
+    """It would come back as a pod that nobody can delete."""
+    store = SlowStore()
+    store.gate.set()
+    ledger = Ledger(store)
+    await ledger.commit([A])
+    store.gate.clear()
+    writing = asyncio.ensure_future(ledger.commit([later(A)]))
+    await asyncio.sleep(0)
+    await ledger.forget([UID])
+    store.gate.set()
+    await writing
+
+    assert (ledger.get(UID), ledger.told(UID), names(ledger)) == (None, None, [])
 
 
 @pytest.mark.parametrize("epoch", ["", "another"])
