@@ -11,6 +11,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from interlink.aio import files
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
 
 class Beneath:
     """Paths are below `root`, which itself nobody else can replace. All calls block and raise OSError; with a symbolic
@@ -34,15 +38,14 @@ class Beneath:
         # Of a length that any file system takes, whatever the file's own; the same each time, so that none is left.
         temporary = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]}.tmp"
         with self._folder(path, is_made=True) as folder:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=folder)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
+            descriptor = _made(temporary, folder)
+            try:
+                files.write_all(descriptor, data)
                 if owner is not None:
                     os.fchown(descriptor, owner, -1)
                 os.fchmod(descriptor, mode)
+            finally:
+                os.close(descriptor)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def make_directory(self, path: Path) -> None:
@@ -88,6 +91,15 @@ class Beneath:
             yield folder
         finally:
             os.close(folder)
+
+
+def _made(name: str, folder: int) -> int:
+    """The descriptor of a new file, 0600; what is there in its place is taken away."""
+    try:
+        return os.open(name, _NEW, 0o600, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(name, dir_fd=folder)
+        return os.open(name, _NEW, 0o600, dir_fd=folder)
 
 
 def _remove(name: str, top: int, waiting: list[str]) -> None:

@@ -68,10 +68,14 @@ def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -
         descriptor = os.open(path, _NEW, mode)
     opened.callback(os.close, descriptor)
     os.fchmod(descriptor, mode)
+    write_all(descriptor, data)
+    return descriptor
+
+
+def write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-    return descriptor
 
 
 def read_regular(path: Path, *, most_bytes: int = _MOST_BYTES) -> bytes:

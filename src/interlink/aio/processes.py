@@ -11,7 +11,6 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 _READ_BYTES = 64 * 1024
@@ -66,11 +65,17 @@ def _spawned(argv: Sequence[str], environment: Mapping[str, str], stdin: bytes, 
 @contextlib.contextmanager
 def _input(data: bytes) -> Iterator[int]:
     """A file that holds the data, at its beginning."""
-    with tempfile.TemporaryFile() if data else Path(os.devnull).open("rb") as file:
-        if data:
+    if data:
+        with tempfile.TemporaryFile() as file:
             file.write(data)
             file.seek(0)
-        yield file.fileno()
+            yield file.fileno()
+        return
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        yield nothing
+    finally:
+        os.close(nothing)
 
 
 async def _watched(pid: int, out: int, err: int, timeout_s: float) -> Finished:

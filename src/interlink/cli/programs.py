@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -24,6 +25,7 @@ class Settings(Protocol):
     def unknown_keys(self) -> list[str]: ...
 
 
+_THREADS = 32
 S = TypeVar("S", bound=Settings)
 
 
@@ -45,6 +47,12 @@ def _collect_rarely() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
+async def _with_threads(main: Coroutine[Any, Any, None]) -> None:
+    """Threads wait for disks, not for CPUs: as many as there are, and the default, would let a slow one hold up all."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="blocking"))
+    await main
+
+
 def run(
     config: Path | None,
     load: Callable[[str, Mapping[str, str], str], S],
@@ -64,7 +72,7 @@ def run(
         structlog.get_logger("interlink").warning("configuration.unknown-key", key=key, file=str(config))
     _collect_rarely()
     try:
-        asyncio.run(program(settings))
+        asyncio.run(_with_threads(program(settings)))
     except ModelError as error:
         raise Mistake(str(error)) from error
     except Superseded as error:

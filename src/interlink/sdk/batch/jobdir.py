@@ -3,7 +3,7 @@
     <root>/<podUID>/
         pod.json        the pod's skeleton, attempt and cluster: the intent, durable before the job is submitted
         job-id          the batch system's id, durable before it is answered
-        submitting      present: a submission was tried, at the file's time, whose outcome is not known
+        submitting      a submission was tried, at the file's time; its outcome is known when job-id is not older
         ending.json     how the batch system says that the job ended, kept for when it has forgotten it
         cancelled       present: nothing may start here any more
         spec.json       what the runner runs
@@ -169,9 +169,11 @@ class JobDirectory:
         return Tag(cluster=intention.cluster, pod_uid=self.pod_uid, attempt=intention.attempt)
 
     def remember(self, job_id: JobID) -> None:
-        """The id is durable on return, and the outcome of every submission known."""
+        """The id is durable on return, and the outcome of every submission known.
+
+        The mark of the submission stays: a file system that has just lost a file a job is slow to make new ones.
+        """
         files.write_durably(self.path / "job-id", job_id.encode())
-        self.end_submission()
 
     def job_id(self) -> JobID | None:
         with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
@@ -235,9 +237,13 @@ class JobDirectory:
     def unknown_submission_at(self) -> float | None:
         """When a submission of unknown outcome was tried last, in seconds since the epoch."""
         try:
-            return (self.path / "submitting").lstat().st_mtime
+            tried = (self.path / "submitting").lstat()
         except FileNotFoundError:
             return None
+        with contextlib.suppress(FileNotFoundError):
+            if (self.path / "job-id").lstat().st_mtime_ns >= tried.st_mtime_ns:
+                return None
+        return tried.st_mtime
 
     def conclude(self, ending: Ending) -> None:
         files.write_durably(self.path / "ending.json", msgspec.json.encode(ending))

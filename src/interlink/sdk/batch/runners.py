@@ -32,6 +32,8 @@ os._exit(runner.main(sys.argv[1:]))
 """
 _CONTENT = SOURCE.read_bytes()
 _INSTALLING = threading.Lock()
+_READ: dict[Path, tuple[int, ...]] = {}
+"""Files that had the right content, as they were then."""
 _VERSION = hashlib.sha256(_MAIN + _CONTENT).hexdigest()[:12]
 
 
@@ -43,22 +45,40 @@ def place(root: Path) -> Path:
 def install(root: Path) -> None:
     """Durable on return, harmless when it is there and whole; anybody's jobs may read it. Raises OSError.
 
-    Read each time, for where old files are cleared away, one of them may go without the other: Python does not read
-    `runner.py` as long as it has bytecode, but wants it there.
+    Looked at each time, for where old files are cleared away, one of them may go without the other: Python does not
+    read `runner.py` as long as it has bytecode, but wants it there. Read only when a file is not the one it was.
     """
     directory = place(root)
-    contents = {"runner.py": _CONTENT, "__main__.py": _MAIN}
+    contents = {directory / "runner.py": _CONTENT, directory / "__main__.py": _MAIN}
     with _INSTALLING:
-        if all(_holds(directory / name, content) for name, content in contents.items()):
+        if all(_is_as_read(path) or _holds(path, content) for path, content in contents.items()):
             return
         files.make_directory(directory)
         directory.chmod(0o755)
-        for name, content in contents.items():
-            files.write_durably(directory / name, content, mode=0o644)
+        for path, content in contents.items():
+            files.write_durably(path, content, mode=0o644)
+
+
+def _is_as_read(path: Path) -> bool:
+    return path in _READ and _READ[path] == _identity(path)
 
 
 def _holds(path: Path, content: bytes) -> bool:
+    before = _identity(path)
     try:
-        return path.read_bytes() == content
+        is_whole = path.read_bytes() == content
     except OSError:
         return False
+    if is_whole and before is not None:
+        _READ[path] = before
+    return is_whole
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Another one after every change, whoever made it: the time of the inode's last change can only be set back with
+    the machine's clock."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
