@@ -7,12 +7,15 @@ from collections.abc import Callable
 from interlink.model.pods import Pod
 from interlink.wire.messages import Change
 
-PATIENCE_S = 5.0
-"""What is younger is put aside, for as long at most: so nothing waits for more than twice that."""
+PATIENCE_S = 8.0
+"""What is younger is put aside."""
+
+AGAIN_S = 2.0
+"""How long at most until its age is looked at again: so nothing waits for more than both together."""
 
 
 class Deferred:
-    """Pods that were put aside; `again(uid)` is called for each by `resume`, or when the patience ends."""
+    """Pods that were put aside; `again(uid)` is called for each by `resume`, or after a while."""
 
     def __init__(self, again: Callable[[str], None]) -> None:
         self._again = again
@@ -22,7 +25,7 @@ class Deferred:
     def put(self, uid: str) -> None:
         self._uids[uid] = None
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PATIENCE_S, self.resume)
+            self._timer = asyncio.get_running_loop().call_later(AGAIN_S, self.resume)
 
     def resume(self) -> None:
         if self._timer is not None:

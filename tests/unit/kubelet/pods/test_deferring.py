@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from interlink.kubelet.pods.deferring import PATIENCE_S, Deferred, can_wait
+from interlink.kubelet.pods.deferring import AGAIN_S, PATIENCE_S, Deferred, can_wait
 from interlink.wire.messages import Change, JobStatus
 from tests.unit.builders import Document, pod
 from tests.unit.virtual_time import in_virtual_time
@@ -49,19 +49,19 @@ async def test_what_waits_comes_back_once() -> None:
         deferred.put(uid)
 
     deferred.resume()
-    await asyncio.sleep(2 * PATIENCE_S)
+    await asyncio.sleep(2 * AGAIN_S)
 
     assert again == ["a", "b"]
 
 
 @in_virtual_time
-async def test_what_nobody_resumes_comes_back_when_the_patience_ends() -> None:
-    """Creates that never end do not hide that pods run; the next one is given as long."""
+async def test_what_nobody_resumes_comes_back_after_a_while() -> None:
+    """Creates that never end do not hide that pods run."""
     again: list[str] = []
     deferred = Deferred(again.append)
     for uid in ("a", "b"):
         deferred.put(uid)
-        await asyncio.sleep(PATIENCE_S - 1)
+        await asyncio.sleep(AGAIN_S - 1)
         assert uid not in again
         await asyncio.sleep(1.1)
 

@@ -1,5 +1,6 @@
 """The runner beside the job directories: there before the first job, the same for all, out of the jobs' way."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,23 @@ def test_damaged_bytecode_keeps_no_job_from_running(tmp_path: Path, damage: byte
 
     assert [run(tmp_path).returncode for _ in range(2)] == [2, 2]
     assert bytecode.read_bytes() == sound
+
+
+def test_it_is_read_again_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some hundred jobs a second ask for it."""
+    runners.install(tmp_path)
+    runners.install(tmp_path)
+    file = runners.place(tmp_path) / "runner.py"
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} is read"))
+    runners.install(tmp_path)
+    monkeypatch.undo()
+
+    changed, at = b"#" * file.stat().st_size, file.stat().st_mtime_ns
+    file.write_bytes(changed)
+    os.utime(file, ns=(at, at))
+    runners.install(tmp_path)
+
+    assert file.read_bytes() == runners.SOURCE.read_bytes()
 
 
 def test_many_may_ask_for_it_at_once(tmp_path: Path) -> None:
