@@ -29,7 +29,7 @@ _QUESTIONS_AT_ONCE = 8
 _DOUBTED_FROM = 4
 _PROBES = 4
 _BULK_AGAIN_AFTER_ROUNDS = 300
-COMMITTED_AT_ONCE = 500
+COMMITTED_AT_ONCE = 100
 """Records that are written together; whatever else is to be written waits no longer than for these."""
 
 
