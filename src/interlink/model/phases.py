@@ -22,6 +22,10 @@ from interlink.model.statuses import (
     Waiting,
 )
 
+_LONGEST_MESSAGE = 4096
+_LONGEST_MESSAGES = 12 * 1024
+"""Bytes of termination messages, of one container and of all of a pod."""
+
 _EXPIRED = "Pod was active on the node longer than the specified deadline"
 
 
@@ -75,8 +79,14 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     whole, pod = pod, pods.offloaded(pod)
     create = job.waiting or Waiting(reason="ContainerCreating")
     initialize = job.waiting or Waiting(reason="PodInitializing")
+    policy = pod.spec.restart_policy
     init = _all_of(
-        pod.spec.init_containers, job.init_containers, pod.status.init_container_statuses, create, is_init=True
+        pod.spec.init_containers,
+        job.init_containers,
+        pod.status.init_container_statuses,
+        create,
+        is_init=True,
+        restart_policy=policy,
     )
     main = _all_of(
         pod.spec.containers,
@@ -84,10 +94,13 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
         pod.status.container_statuses,
         initialize if pod.spec.init_containers else create,
         is_init=False,
+        restart_policy=policy,
     )
     phase = _phase(pod, main, init, job)
     if job.has_ended and job.rejected is None:
         main = [_settled(status, pod, now) for status in main]
+    main, init = _with_short_messages(main, init)
+    host_ip = pod.status.host_ip or place.host_ip  # an address more than one of a family is refused
     pod_ip = pod.status.pod_ip or pod.wanted_ip or place.pod_ip
     status = PodStatus(
         phase=phase,
@@ -95,8 +108,8 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
         message=job.rejected if job.rejected is not None else _EXPIRED if _has_expired(job) else None,
         observed_generation=pod.metadata.generation,
         start_time=pod.status.start_time or _rfc3339(now),
-        host_ip=place.host_ip,
-        host_ips=[{"ip": place.host_ip}],
+        host_ip=host_ip,
+        host_ips=[{"ip": host_ip}],
         pod_ip=pod_ip,
         pod_ips=[{"ip": pod_ip}],
         container_statuses=sorted(main, key=lambda s: s.name),
@@ -142,24 +155,39 @@ def _all_of(
     default: Waiting,
     *,
     is_init: bool,
+    restart_policy: str,
 ) -> list[ContainerStatus]:
     """One status for each container of the spec, in its order; `default` for those that nothing is known of."""
     by_name = {status.name: status for status in reported if status.says_something}
     known = {status.name: status for status in present or []}
     return [
-        _normalised(spec, by_name.get(spec.name), known.get(spec.name), default, is_init=is_init)
+        _normalised(
+            spec, by_name.get(spec.name), known.get(spec.name), default, is_init=is_init, restart_policy=restart_policy
+        )
         for spec in specs or []
     ]
 
 
 def _normalised(
-    spec: Container, status: ContainerStatus | None, known: ContainerStatus | None, default: Waiting, *, is_init: bool
+    spec: Container,
+    status: ContainerStatus | None,
+    known: ContainerStatus | None,
+    default: Waiting,
+    *,
+    is_init: bool,
+    restart_policy: str,
 ) -> ContainerStatus:
     """In the form in which Kubernetes keeps it: whole seconds, no nulls.
 
-    A container that nothing is said of stays as Kubernetes has it once it has started: silence takes nothing back.
+    A container that nothing is said of stays as Kubernetes has it once it has started: silence takes nothing back. Nor
+    is one that has ended for good believed to be there again: Kubernetes would refuse the whole status.
     """
     if status is None and known is not None and (known.running or known.terminated):
+        return known
+    ended = known.terminated if known else None
+    is_there = status is not None and status.terminated is None
+    if ended and is_there and not _may_start_again(spec, ended, restart_policy, is_init=is_init):
+        assert known is not None
         return known
     if status is None:
         status = ContainerStatus(name=spec.name, state=ContainerState(waiting=default))
@@ -171,11 +199,29 @@ def _normalised(
         image_id=status.image_id or "",
         container_id=status.container_id or None,
         state=_in_seconds(status.state),
-        last_state=_in_seconds(status.last_state),
+        last_state=_last_state(status, known),
         ready=is_done_init or (status.running is not None and status.ready),
         started=status.running is not None and status.started is not False,
         restart_count=restarts,
     )
+
+
+def _may_start_again(spec: Container, ended: Terminated, restart_policy: str, *, is_init: bool) -> bool:
+    """By the rule that the API server holds statuses against."""
+    if restart_policy == "Always" or (is_init and spec.is_sidecar):
+        return True
+    return restart_policy == "OnFailure" and ended.exit_code != 0
+
+
+def _last_state(status: ContainerStatus, known: ContainerStatus | None) -> ContainerState:
+    """How it ended before, which a plugin may leave out; it makes a container that waits to start again no new one."""
+    told = _in_seconds(status.last_state)
+    if told != ContainerState() or known is None:
+        return told
+    has_restarted = (status.restart_count or 0) > (known.restart_count or 0)
+    if known.terminated and (has_restarted or not status.terminated):
+        return ContainerState(terminated=known.terminated)
+    return known.last_state or told
 
 
 def _in_seconds(state: ContainerState | None) -> ContainerState:
@@ -189,7 +235,7 @@ def _in_seconds(state: ContainerState | None) -> ContainerState:
             terminated=Terminated(
                 exit_code=_int32(ended.exit_code),
                 signal=_int32(ended.signal) if ended.signal else UNSET,
-                reason=ended.reason or None,
+                reason=ended.reason or ("Completed" if ended.exit_code == 0 else "Error"),
                 message=ended.message or None,
                 started_at=_whole(ended.started_at),
                 finished_at=_whole(ended.finished_at),
@@ -255,6 +301,27 @@ def _settled(status: ContainerStatus, pod: Pod, now: datetime) -> ContainerStatu
         finished_at=_rfc3339(now),
     )
     return msgspec.structs.replace(status, state=ContainerState(terminated=terminated), ready=False, started=False)
+
+
+def _with_short_messages(
+    main: list[ContainerStatus], init: list[ContainerStatus]
+) -> tuple[list[ContainerStatus], list[ContainerStatus]]:
+    """As long as a kubelet lets them be: for a container, and for all of a pod together."""
+    lengths = [len((s.terminated.message or "").encode()) for s in (*main, *init) if s.terminated]
+    most = _LONGEST_MESSAGE
+    if sum(min(length, most) for length in lengths) > _LONGEST_MESSAGES:
+        most = _LONGEST_MESSAGES // len(lengths)
+    if max(lengths, default=0) <= most:
+        return main, init
+    return [_cut(status, most) for status in main], [_cut(status, most) for status in init]
+
+
+def _cut(status: ContainerStatus, most: int) -> ContainerStatus:
+    if status.terminated is None or not status.terminated.message:
+        return status
+    message = status.terminated.message.encode()[:most].decode(errors="ignore")
+    state = ContainerState(terminated=msgspec.structs.replace(status.terminated, message=message))
+    return msgspec.structs.replace(status, state=state)
 
 
 # --- phase -----------------------------------------------------------------------------------------------------------

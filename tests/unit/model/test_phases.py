@@ -207,6 +207,100 @@ def test_a_job_that_ended_in_silence_does_not_take_a_result_back() -> None:
     assert container(found, "c")["state"]["terminated"]["exitCode"] == 4
 
 
+@pytest.mark.parametrize("news", [running(), waiting()])
+@pytest.mark.parametrize(
+    ("restart_policy", "exit_code", "is_believed"),
+    [("Never", 0, False), ("Never", 4, False), ("OnFailure", 0, False), ("OnFailure", 4, True), ("Always", 0, True)],
+)
+def test_what_has_ended_for_good_does_not_run_again(
+    news: Document, restart_policy: str, exit_code: int, is_believed: bool
+) -> None:
+    """Kubernetes refuses such a status as a whole, so nothing of the pod would be told any more."""
+    two = pod(restartPolicy=restart_policy, containers=[{"name": "c"}, {"name": "d"}])
+    known = after(two, view(ended(exit_code=exit_code), running("d")))
+
+    found = container(computed(known, view(news, running("d"))), "c")
+
+    assert (found["state"].get("terminated") is None) == is_believed
+
+
+@pytest.mark.parametrize(("spec", "is_believed"), [(INIT, False), (SIDECAR, True)])
+def test_of_init_containers_only_sidecars_run_again(spec: Document, is_believed: bool) -> None:
+    """Also where the pod itself is never restarted."""
+    name = spec["name"]
+    known = after(pod(restartPolicy="Never", initContainers=[spec]), view(running(), init=[ended(name)]))
+
+    found = container(computed(known, view(running(), init=[running(name)])), name)
+
+    assert (found["state"].get("running") is not None) == is_believed
+
+
+@pytest.mark.parametrize(
+    ("before", "news", "exit_code"),
+    [
+        (view(ended(exit_code=4)), view(waiting(reason="CrashLoopBackOff")), 4),
+        (view(ended(exit_code=4)), view(running(restartCount=1)), 4),
+        (view(ended(exit_code=4)), view(ended(exit_code=5, restartCount=1)), 4),
+        (view(ended(exit_code=4)), view(running(lastState=ended(exit_code=6)["state"])), 6),
+        (view(running(lastState=ended(exit_code=3)["state"])), view(running()), 3),
+        (view(running()), view(ended(exit_code=4)), None),
+        (view(), view(running()), None),
+    ],
+)
+def test_how_a_container_ended_before_is_kept(before: JobView, news: JobView, exit_code: int | None) -> None:
+    """A plugin may leave it out; without it a container that waits to start again would look like a new one."""
+    known = after(pod(restartPolicy="Always"), before)
+
+    found = computed(known, news)
+
+    ended_before = container(found, "c")["lastState"].get("terminated")
+    assert (ended_before["exitCode"] if ended_before else None) == exit_code
+
+
+def test_a_container_that_waits_to_start_again_leaves_the_pod_running() -> None:
+    """Whether or not its plugin tells how it ended."""
+    known = after(pod(restartPolicy="Always"), view(ended(exit_code=4)))
+
+    assert computed(known, view(waiting(reason="CrashLoopBackOff"))).phase == "Running"
+
+
+@pytest.mark.parametrize(("exit_code", "reason"), [(0, "Completed"), (3, "Error")])
+def test_an_end_without_a_reason_has_the_usual_one(exit_code: int, reason: str) -> None:
+    """As a kubelet's."""
+    entry = ended(exit_code=exit_code)
+    entry["state"]["terminated"].pop("reason", None)
+
+    assert container(computed(pod(), view(entry)), "c")["state"]["terminated"]["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("count", "told", "shown"),
+    [(1, 4096, 4096), (1, 4097, 4096), (3, 5000, 4096), (4, 5000, 3072), (4, 3000, 3000), (0, 0, 0)],
+)
+def test_termination_messages_are_as_long_as_with_a_kubelet(count: int, told: int, shown: int) -> None:
+    """4096 bytes for a container, 12 KiB for all of a pod."""
+    names = [f"c{number}" for number in range(count)]
+    entries = [ended(name) for name in names]
+    for entry in entries:
+        entry["state"]["terminated"]["message"] = "x" * told
+    many = pod(containers=[{"name": name} for name in names])
+
+    found = computed(many, view(*entries))
+
+    assert [len(container(found, name)["state"]["terminated"]["message"]) for name in names] == [shown] * count
+    assert computed(after(many, view(*entries)), view(*entries)).container_statuses == found.container_statuses
+
+
+def test_a_message_is_not_cut_within_a_character() -> None:
+    """It stays text."""
+    entry = ended()
+    entry["state"]["terminated"]["message"] = "x" + "\u20ac" * 2000
+
+    message = container(computed(pod(), view(entry)), "c")["state"]["terminated"]["message"]
+
+    assert message == "x" + "\u20ac" * 1365
+
+
 @pytest.mark.parametrize("job", [view(has_ended=True), view(running(), has_ended=True)])
 def test_a_container_that_an_ended_job_does_not_account_for_is_lost(job: JobView) -> None:
     """It has terminated with 137 and reason ContainerStatusUnknown, as in a kubelet."""
@@ -292,6 +386,15 @@ def test_the_addresses_of_the_node_are_told_and_a_pods_address_stays() -> None:
 
     assert (found.host_ip, found.host_ips) == ("10.0.0.1", [{"ip": "10.0.0.1"}])
     assert (found.pod_ip, found.pod_ips) == ("10.9.9.9", [{"ip": "10.9.9.9"}])
+
+
+def test_a_pod_keeps_the_address_of_its_node() -> None:
+    """A second one of the same family is refused: the pod would be told of nothing any more, its end included."""
+    known = after(pod(), view(running()))
+
+    found = phases.pod_status(known, view(ended()), Place(host_ip="10.7.7.7", pod_ip="10.0.0.2"), at(60))
+
+    assert (found.host_ip, found.host_ips) == ("10.0.0.1", [{"ip": "10.0.0.1"}])
 
 
 def test_the_status_belongs_to_the_generation_that_was_seen() -> None:

@@ -39,6 +39,9 @@ _UNKNOWN = (
     "transport endpoint",
     "timed out",
 )
+_NO_JOB = ("invalid job id", "already")
+_NO_JOB_CODES = (2017 & 0xFF, 2021 & 0xFF)
+"""ESLURM_INVALID_JOB_ID and ESLURM_ALREADY_DONE, which scancel ends with, sometimes without a word."""
 
 
 class Programs(msgspec.Struct, frozen=True):
@@ -86,7 +89,8 @@ class Slurm:
         """Harmless for jobs that have ended or never were. Raises Unreachable."""
         done = await self._run([self.programs.scancel, *options, *job_ids], timeout_s=QUESTION_TIMEOUT_S)
         complaint = parsing.words(done.stderr.decode(errors="replace"))
-        if done.exit_code != 0 and "invalid job id" not in complaint.lower() and "already" not in complaint.lower():
+        has_no_job = any(words in complaint.lower() for words in _NO_JOB) or done.exit_code in _NO_JOB_CODES
+        if done.exit_code != 0 and not has_no_job:
             raise Unreachable(f"scancel: {complaint or f'ended with {done.exit_code}'}")
 
     async def nodes(self) -> list[SeenNode]:
