@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -246,3 +247,17 @@ def test_a_create_goes_on_after_a_restart_of_the_server(programs: Programs, pods
 
     pods.wait_all("Succeeded", 3)
     pods.assert_started_once(3)
+
+
+def test_a_pod_ends_under_a_virtual_kubelet_that_has_moved(programs: Programs, pods: Pods, tmp_path: Path) -> None:
+    """Its own address is another one after each roll of a Deployment; the pod's stays, for a second one is refused."""
+    assert programs.kubelet is not None
+    pods.start("p", f"until [ -f {tmp_path}/go ]; do sleep 0.1; done")
+    before = pods.wait("p", "Running")["status"]
+
+    programs.kubelet.environ["POD_IP"] = "127.0.0.2"
+    programs.kubelet.restart()
+    (tmp_path / "go").touch()
+
+    after = pods.wait("p", "Succeeded")["status"]
+    assert (after["hostIP"], after["hostIPs"]) == (before["hostIP"], before["hostIPs"])
