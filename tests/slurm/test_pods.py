@@ -43,14 +43,16 @@ def test_a_running_pod_is_deleted_t21(pods: Pods, site: SlurmSite) -> None:
 
 @pytest.mark.usefixtures("programs")
 def test_a_submission_that_slurm_refuses_t13(pods: Pods) -> None:
-    """The pod fails, with Slurm's own words in its message and in an event."""
+    """The pod fails, with Slurm's own words in its message and in its log."""
     document = pods.pod("p", "true")
     document["metadata"]["annotations"] = {"slurm-job.vk.io/flags": "-p nosuch"}
     pods.apply(document)
 
     status = pods.wait("p", "Failed")["status"]
 
-    assert "invalid partition specified: nosuch" in status["message"]
+    words = "invalid partition specified: nosuch"
+    assert words in status["message"]
+    assert words in pods.kubectl("logs", "p")
 
 
 @pytest.mark.parametrize("point", CREATES)

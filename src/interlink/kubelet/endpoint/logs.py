@@ -54,7 +54,8 @@ def _moment(text: str) -> str:
 def check_readable(pod: Pod, container: str, *, is_previous: bool) -> None:
     """Raises HTTPNotFound for a container that the pod has not, HTTPBadRequest for one without the log asked for.
 
-    What nothing is known of may have a log: the plugin is asked.
+    What nothing is known of may have a log: the plugin is asked. So may a container of a pod that has failed before it
+    could start: the words with which the site refused it.
     """
     specs = [*(pod.spec.containers or []), *(pod.spec.init_containers or [])]
     if container not in {spec.name for spec in specs}:
@@ -65,7 +66,7 @@ def check_readable(pod: Pod, container: str, *, is_previous: bool) -> None:
         raise web.HTTPBadRequest(
             text=f'previous terminated container "{container}" in pod "{pod.metadata.name}" not found'
         )
-    if entry is None or entry.waiting is None or has_ended_before:
+    if entry is None or entry.waiting is None or has_ended_before or pod.is_terminal:
         return
     reason = entry.waiting.reason or "ContainerCreating"
     raise web.HTTPBadRequest(text=f'container "{container}" in pod "{pod.metadata.name}" is waiting to start: {reason}')
