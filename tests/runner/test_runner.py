@@ -278,9 +278,12 @@ def test_a_runner_killed_anywhere_starts_nothing_twice(job: Job, point: str, sta
 
 @on_every_python
 def test_nothing_survives_a_killed_runner(job: Job) -> None:
-    """kill -9 of the runner leaves no program behind, and no daemon that a program has started."""
+    """kill -9 of the runner leaves no program behind, no daemon that a program has started, and no secret."""
     daemon = "setsid sh -c 'echo $$ >> pids; exec sleep 60' &"
-    job.write(container("main", f"{daemon} echo $$ >> pids; exec sleep 60"))
+    job.file("volumes/secret/one").mkdir(parents=True)
+    job.file("volumes/secret/one/key").write_text("x")
+    env_file = job.environment("main", [(b"PASSWORD", b"x")])
+    job.write(container("main", f"{daemon} echo $$ >> pids; exec sleep 60", env_file=env_file))
     runner = job.start()
     pids = eventually(lambda: len(job.words("pids")) == 2 and job.words("pids"))
     os.kill(job.holder(), signal.SIGKILL)
@@ -288,6 +291,8 @@ def test_nothing_survives_a_killed_runner(job: Job) -> None:
     assert runner.wait(10) == 137
     assert not any(is_alive(int(pid)) for pid in pids)
     assert job.state()["phase"] == "running"
+    assert not job.file("env").exists()
+    assert not job.file("volumes/secret").exists()
 
 
 def test_a_job_ends_in_order_when_its_guard_is_killed(job: Job) -> None:

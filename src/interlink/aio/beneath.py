@@ -74,6 +74,14 @@ class Beneath:
                         _remove(waiting.pop(), top, waiting)
             self._root.rmdir()
 
+    def discard(self, path: Path) -> None:
+        """A file or a directory with everything in it; absent is fine, and what cannot be removed stays."""
+        with contextlib.suppress(OSError), self._folder(path) as folder:
+            waiting = [path.name]
+            while waiting:
+                with contextlib.suppress(OSError):
+                    _remove(waiting.pop(), folder, waiting)
+
     @contextlib.contextmanager
     def _folder(self, path: Path, *, is_made: bool = False) -> Iterator[int]:
         """The open directory that holds `path`."""

@@ -246,10 +246,23 @@ class JobDirectory:
         return tried.st_mtime
 
     def conclude(self, ending: Ending) -> None:
+        """Nobody else removes what was secret: the runner was killed, or never began."""
         files.write_durably(self.path / "ending.json", msgspec.json.encode(ending))
+        self.remove_secrets()
 
     def ending(self) -> Ending | None:
         return self._read("ending.json", Ending)
+
+    def has_secrets(self) -> bool:
+        return any(os.path.lexists(path) for path in self._secrets)
+
+    def remove_secrets(self) -> None:
+        for path in self._secrets:
+            Beneath(self.path).discard(path)
+
+    @property
+    def _secrets(self) -> tuple[Path, Path]:
+        return self.env, self.path / "volumes" / "secret"
 
     def remove(self) -> None:
         Beneath(self.path).remove()

@@ -1691,11 +1691,7 @@ class Pod:
 
     def _finish(self):
         self.children.kill_all()
-        for secret in ("env", os.path.join("volumes", "secret")):
-            try:
-                remove_tree(self.path(secret))
-            except OSError as error:
-                note("secrets not removed: %s" % explain(error))
+        remove_secrets(self.path("."))
         remove_node_directories(self._node_directories)
         with self.lock:
             self._head.update(phase="ended", finished_at=timestamp())
@@ -1823,11 +1819,20 @@ def watch_over(pid, directory):
 
 
 def clean_up_after_kill(directory):
-    """Remove what a killed runner has left on this machine, unless another one lives there."""
+    """Remove the secrets and what a killed runner has left on this machine, unless another one lives there."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         spec = read_json(os.path.join(directory, "spec.json"))
-        if spec.get("node_directories") and take_lock(os.path.join(directory, "runner.lock")):
-            remove_node_directories(spec["node_directories"])
+        if take_lock(os.path.join(directory, "runner.lock")):
+            remove_secrets(directory)
+            remove_node_directories(spec.get("node_directories") or {})
+
+
+def remove_secrets(directory):
+    for secret in ("env", os.path.join("volumes", "secret")):
+        try:
+            remove_tree(os.path.join(directory, secret))
+        except OSError as error:
+            note("secrets not removed: %s" % explain(error))
 
 
 def run_job(directory):

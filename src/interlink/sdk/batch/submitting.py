@@ -19,7 +19,7 @@ async def submit(scheduler: Scheduler, tag: Tag, directory: JobDirectory) -> Job
             return await scheduler.submit(tag, directory)
     except Rejected as error:
         with contextlib.suppress(OSError, ValueError):  # as where the disk is full: the refusal is told anyway
-            await asyncio.to_thread(_tell_in_logs, directory, str(error))
+            await asyncio.to_thread(_leave_only_words, directory, str(error))
         raise
     except OutcomeUnknown:
         found = await scheduler.find(tag, directory)
@@ -28,8 +28,10 @@ async def submit(scheduler: Scheduler, tag: Tag, directory: JobDirectory) -> Job
         return found
 
 
-def _tell_in_logs(directory: JobDirectory, text: str) -> None:
-    """A refused job has a log all the same: the batch system's words, where `kubectl logs` finds them."""
+def _leave_only_words(directory: JobDirectory, text: str) -> None:
+    """A refused job keeps no secrets, and has a log all the same: the batch system's words, where `kubectl logs` finds
+    them."""
+    directory.remove_secrets()
     intention = directory.intention()
     moment = clock.rfc3339(clock.now())
     for container in intention.pod.spec.containers or [] if intention else []:

@@ -30,45 +30,52 @@ class Sweeper:
         """Remove the directories of jobs that were deleted more than `keep_s` seconds ago and have ended; how many.
 
         Until then they keep the logs, and the mark that lets no late create start the job. Whether a job has ended is
-        asked of the batch system: nothing is removed when it cannot be asked.
+        asked of the batch system: nothing is removed when it cannot be asked. What was secret goes at once, for a
+        runner that was killed, or never began, has left it there.
         """
         deadline = time.time() - keep_s
-        jobs, empty = await asyncio.to_thread(_deleted_before, self._root, deadline)
+        jobs, empty = await asyncio.to_thread(_deleted, self._root, deadline)
         seen = await known.poll(self._scheduler, jobs) if jobs else {}
         over = [job.directory for job in jobs if not seen.get(job.tag, GONE).is_alive]
         removed = 0
         for directory in (*over, *empty):
             async with self._locks.hold(directory.pod_uid):
-                removed += await asyncio.to_thread(_removed, directory, deadline)
-            self._forget(directory.pod_uid)
+                is_removed = await asyncio.to_thread(_removed, directory, deadline)
+            if is_removed:
+                self._forget(directory.pod_uid)
+                removed += 1
         return removed
 
 
-def _deleted_before(root: Path, deadline: float) -> tuple[list[KnownJob], list[JobDirectory]]:
-    """Jobs that were deleted before a moment, and tombstones of that age that never were a job."""
+def _deleted(root: Path, deadline: float) -> tuple[list[KnownJob], list[JobDirectory]]:
+    """Jobs that were deleted before a moment or have secrets left, and tombstones of that age that never were a job."""
     jobs, empty = [], []
     for directory in jobdir.below(root):
         try:
             cancelled_at = directory.cancelled_at()
-            if cancelled_at is None or cancelled_at > deadline:
+            if cancelled_at is None or not (cancelled_at <= deadline or directory.has_secrets()):
                 continue
             intention = directory.intention()
-            if intention is None:
-                empty.append(directory)
-            else:
+            if intention is not None:
                 jobs.append(KnownJob.of(directory, intention))
+            elif cancelled_at <= deadline:
+                empty.append(directory)
         except OSError as error:
             log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
     return jobs, empty
 
 
 def _removed(directory: JobDirectory, deadline: float) -> bool:
+    """Whether it has gone, and not only its secrets."""
     try:
         cancelled_at = directory.cancelled_at()
-        if cancelled_at is None or cancelled_at > deadline or directory.runner_process() is not None:
+        if cancelled_at is None or directory.runner_process() is not None:
             return False
     except OSError as error:
         log.warning("job.unreadable", pod_uid=directory.pod_uid, error=str(error))
+        return False
+    if cancelled_at > deadline:
+        directory.remove_secrets()
         return False
     directory.remove()
     return True

@@ -493,6 +493,49 @@ async def test_a_sweep_leaves_what_lives_and_what_was_not_deleted(plugin: BatchP
     assert await plugin.sweeper.sweep(keep_s=60) == 0
 
 
+# --- secrets ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+async def test_the_secrets_of_a_deleted_job_go_with_its_end(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory, *, is_alive: bool
+) -> None:
+    """One that never began has no runner that would remove them; its logs and its mark stay."""
+    await deleted(plugin, directory, seconds_ago=10)
+    assert directory.has_secrets()
+    if not is_alive:
+        scheduler.lives.clear()
+
+    assert await plugin.sweeper.sweep(keep_s=60) == 0
+    assert (directory.has_secrets(), directory.is_cancelled()) == (is_alive, True)
+
+
+async def test_a_refused_job_keeps_no_secrets(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """It never runs; a create that is repeated brings them again."""
+    scheduler.fails, scheduler.takes = Rejected("no"), False
+
+    with pytest.raises(Rejected):
+        await plugin.create(request())
+
+    assert not directory.has_secrets()
+    assert directory.log("c", 0).exists()
+
+
+async def test_a_job_whose_end_the_batch_system_tells_keeps_no_secrets(
+    plugin: BatchPlugin, directory: JobDirectory
+) -> None:
+    """Its runner was killed, on a machine that may be lost."""
+    await plugin.create(request())
+    (directory.volume("secret", "s") / "deep").mkdir(parents=True)
+
+    directory.conclude(Ending(reason="NodeLost"))
+
+    assert not directory.has_secrets()
+    assert directory.intention() is not None
+
+
 # --- verifying -------------------------------------------------------------------------------------------------------
 
 
