@@ -35,6 +35,7 @@ log = structlog.get_logger(__name__)
 
 _KILL_AFTER_GRACE_S = 10.0
 _ACCOUNTING_AGAIN_S = 10.0
+_JUST_NOW_S = 1.0
 _ASKED_AT_ONCE = 1000
 _SUBMISSION = "submission.json"
 _LONGEST_ID = 10
@@ -167,10 +168,14 @@ class SlurmScheduler:
         return {tag: self._observed(job) for tag, job in ended.items()}
 
     async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
-        """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows."""
-        found = (await self._queue.look()).by_pod()
+        """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows.
+
+        A question about states has asked both just now: then the queue is not asked again, and accounting next time.
+        """
+        just_now = time.monotonic() - _JUST_NOW_S
+        found = (await self._queue.recent(after=just_now)).by_pod()
         ids = [JobID(pod.job_id or "") for pod in pods if pod.uid not in found and _is_id(pod.job_id or "")]
-        if ids and self._uses_accounting:
+        if ids and self._uses_accounting and max(self._asked_accounting_at.values(), default=0.0) < just_now:
             records = await self._slurm.accounting(job_ids=ids[:_ASKED_AT_ONCE])
             ended = {record.tag.pod_uid: record for record in records if not states.is_alive(record)}
             found = ended | found

@@ -18,15 +18,23 @@ GONE = Observation(life=Life.GONE)
 
 
 class KnownJob(msgspec.Struct, frozen=True):
+    """has_begun: its runner had told a state when the directory was read."""
+
     pod: Pod
     tag: Tag
     directory: JobDirectory
     job_id: JobID | None
+    has_begun: bool
 
     @classmethod
     def of(cls, directory: JobDirectory, intention: Intention) -> "KnownJob":
-        tag = directory.tag_of(intention)
-        return cls(pod=intention.pod, tag=tag, directory=directory, job_id=directory.job_id())
+        return cls(
+            pod=intention.pod,
+            tag=directory.tag_of(intention),
+            directory=directory,
+            job_id=directory.job_id(),
+            has_begun=directory.state() is not None,
+        )
 
 
 def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
@@ -40,7 +48,6 @@ def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
         with reading(directory, is_alone=len(directories) == 1):
             intention = directory.intention()
             if intention is not None:
-                directory.state()
                 directory.runner_process()
                 found.append(KnownJob.of(directory, intention))
     return found

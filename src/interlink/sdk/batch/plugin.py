@@ -153,9 +153,6 @@ class BatchPlugin:
         directories = [self._directory(ids.pod_uid(pod.uid)) for pod in pods]
         jobs = await asyncio.to_thread(known.intended, directories)
         seen = await known.poll(self._scheduler, jobs)
-        late = await asyncio.to_thread(_begun_and_gone, jobs, seen)
-        if late:
-            seen |= await known.poll(self._scheduler, late)
         answers = await asyncio.to_thread(self._statuses, jobs, seen)
         return answers + await self._recalled(pods, {job.directory.pod_uid for job in jobs})
 
@@ -166,6 +163,8 @@ class BatchPlugin:
             with known.reading(job.directory, is_alone=len(jobs) == 1):
                 state = job.directory.state()
                 life = seen.get(job.tag, GONE)
+                if life.life is Life.GONE and state is not None and not job.has_begun:
+                    life = _JUST_BEGUN
                 containers = states.containers(job.pod, state, life, now=now, settle_s=self._settle_s)
                 if containers is not None:
                     answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers))
@@ -255,19 +254,6 @@ def _write(job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -
     preparing.write(job, directory, files)
 
 
-def _begun_and_gone(jobs: Sequence[KnownJob], seen: Mapping[Tag, Observation]) -> list[KnownJob]:
-    """Jobs that have a state although the batch system did not have them: they began after it was asked, or they were
-    killed. Asked again now, only a killed one is still gone."""
-    found = []
-    for job in jobs:
-        if seen.get(job.tag, GONE).life is Life.GONE:
-            with known.reading(job.directory, is_alone=len(jobs) == 1):
-                state = job.directory.state()
-                if state is not None and not state.has_ended:
-                    found.append(job)
-    return found
-
-
 def _status(pod: Pod, uid: PodUID, job_id: JobID | None, containers: states.Containers) -> JobStatus:
     return JobStatus(
         name=pod.metadata.name,
@@ -305,5 +291,8 @@ def _tag(request: RetrievedPodData, uid: PodUID) -> Tag:
 
 
 _NAMES_OF_THE_POD = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+_JUST_BEGUN = Observation(life=Life.RUNNING)
+"""Of a job that began after the batch system was asked for it; the next answer tells whether it is still there."""
+
 _SWEEP_S = 60.0
 _VERIFY_S = 5.0

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Scheduler:
         self.takes = True
         self.gate: asyncio.Event | None = None
         self.is_submitting = asyncio.Event()
-        self.polls: list[Mapping[Tag, Life]] = []
+        self.during_poll: Callable[[], None] = lambda: None
         self.lost: dict[PodUID, Recalled] = {}
 
     def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
@@ -88,8 +88,9 @@ class Scheduler:
 
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
         self.calls.append(f"poll {len(jobs)}")
-        lives = self.polls.pop(0) if self.polls else self.lives
-        return {tag: Observation(life=lives.get(tag, Life.GONE)) for tag, _ in jobs}
+        found = {tag: Observation(life=self.lives.get(tag, Life.GONE)) for tag, _ in jobs}
+        self.during_poll()
+        return found
 
     async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
         assert directory.is_cancelled(), "the mark is there before the job is asked to end"
@@ -385,23 +386,26 @@ async def test_what_a_failing_probe_says_is_told(plugin: BatchPlugin, directory:
 
 
 async def test_a_killed_job_has_ended(plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory) -> None:
-    """Its record says that it runs, and the batch system, asked twice, does not have it."""
+    """Its record said that it runs before the batch system was asked, which does not have it."""
     await plugin.create(request())
     set_state(directory, running())
     scheduler.lives.clear()
+    scheduler.calls.clear()
 
     assert states(await plugin.status([pod()])) == {UID: "terminated"}
+    assert scheduler.calls == ["poll 1"]
 
 
 async def test_a_job_that_began_after_the_poll_is_not_taken_for_killed(
     plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
 ) -> None:
-    """The batch system was asked before the job began, its record was read after: it is asked again."""
+    """The batch system was asked before the job began, its record was read after; the next question decides."""
     await plugin.create(request())
-    set_state(directory, running())
-    scheduler.polls = [{}]
+    scheduler.lives.clear()
+    scheduler.during_poll = lambda: set_state(directory, running())
 
     assert states(await plugin.status([pod()])) == {UID: "running"}
+    assert states(await plugin.status([pod()])) == {UID: "terminated"}
 
 
 async def test_a_job_that_ended_between_is_not_taken_for_killed(
