@@ -25,3 +25,21 @@ def test_directories_of_deleted_jobs_go(programs: Programs, pods: Pods) -> None:
     assert until(lambda: not (programs.jobs / gone).exists(), deadline_s=20)
     assert (programs.jobs / kept).exists()
     assert pods.kubectl("logs", "kept") == ""
+
+
+def test_a_log_is_cut_at_the_size_that_the_site_wants(programs: Programs, pods: Pods) -> None:
+    """`kubectl logs` shows what is kept, without a gap, and follows from one file into the next."""
+    keys = json.loads((programs.folder / "plugin.yaml").read_text()) | {"SidecarPort": programs.plugin_port}
+    limits = {"ContainerLogMaxSize": "2Ki", "ContainerLogMaxFiles": 3}
+    (programs.folder / "plugin.yaml").write_text(json.dumps(keys | limits))
+    programs.plugin.restart()
+    pods.start("p", "for i in $(seq 1000); do echo $i; [ $((i % 100)) != 0 ] || sleep 0.3; done")
+    uid = pods.wait("p", "Running")["metadata"]["uid"]
+
+    followed = [int(line) for line in pods.kubectl("logs", "-f", "p").split()]
+    kept = [int(line) for line in pods.kubectl("logs", "p").split()]
+
+    assert followed == list(range(followed[0], 1001))
+    assert kept == list(range(kept[0], 1001))
+    assert 1 < kept[0]
+    assert sum(1 for _ in (programs.jobs / uid / "logs").glob("*/*")) == 3

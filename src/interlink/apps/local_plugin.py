@@ -23,6 +23,7 @@ async def run(settings: LocalSettings) -> None:
         scheduler=HostScheduler(settings.root, max_pods=settings.max_pods),
         runtime=runtimes.make(settings.runtime, python=sys.executable),
         keep_deleted_s=settings.keep_deleted_jobs_s,
+        log_limits=settings.log_limits,
         # The job's environment is the plugin's own here, in which there may be what is not for pods.
         script_variables=[*common.OF_THE_MACHINE, *common.GPU_VARIABLES, *settings.runtime.passed],
     )

@@ -67,6 +67,7 @@ def build(
         settle_s=settings.settle_s,
         lost_after_s=settings.lost_after_s,
         keep_deleted_s=settings.keep_deleted_jobs_s,
+        log_limits=settings.log_limits,
         runs_probes=settings.runs_probes,
         exports_volumes=settings.exports_volumes,
     )

@@ -8,6 +8,8 @@ import msgspec
 from interlink.model import configuration
 from interlink.model.errors import ConfigurationError
 from interlink.sdk import listening
+from interlink.sdk.batch import rotation
+from interlink.sdk.batch.rotation import LogLimits
 from interlink.sdk.listening import Listening
 from interlink.sdk.runtimes import settings as runtime_settings
 from interlink.sdk.runtimes.settings import RuntimeSettings
@@ -33,6 +35,8 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     ImageMaxAge: after how many seconds an image is pulled again where the pod says imagePullPolicy Always.
     PassEnvironment: variables of the plugin that containers get; those that name GPUs they get anyway.
     KeepDeletedJobs: how many seconds the directory of a deleted job is kept after its end.
+    ContainerLogMaxSize: a container's log goes on in a new file at this size, as 10Mi; it has no limit when not set.
+    ContainerLogMaxFiles: how many files of a container's log are kept.
     VerboseLogging: log at level debug.
     ErrorsOnlyLogging: log errors only; VerboseLogging wins.
     SIDECARPORT: wins over SidecarPort.
@@ -54,6 +58,8 @@ class LocalFile(msgspec.Struct, frozen=True, rename="pascal"):
     image_max_age: float = 3600.0
     pass_environment: list[str] = []
     keep_deleted_jobs: float = 3600.0
+    container_log_max_size: str | int = ""
+    container_log_max_files: int = 5
     verbose_logging: bool = False
     errors_only_logging: bool = False
 
@@ -64,6 +70,7 @@ class LocalSettings(msgspec.Struct, frozen=True):
     max_pods: int
     runtime: RuntimeSettings
     keep_deleted_jobs_s: float
+    log_limits: LogLimits
     log_level: str
     unknown_keys: list[str]
 
@@ -91,9 +98,17 @@ def load(text: str, environment: Mapping[str, str], *, source: str) -> LocalSett
         max_pods=file.max_pods,
         runtime=_runtime(file, source),
         keep_deleted_jobs_s=file.keep_deleted_jobs,
+        log_limits=_log_limits(file, source),
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
+
+
+def _log_limits(file: LocalFile, source: str) -> LogLimits:
+    try:
+        return rotation.limits(file.container_log_max_size, file.container_log_max_files)
+    except ValueError as error:
+        raise ConfigurationError(f"{source}: {error}") from error
 
 
 def _runtime(file: LocalFile, source: str) -> RuntimeSettings:

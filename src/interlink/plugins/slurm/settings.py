@@ -11,6 +11,8 @@ from interlink.plugins.slurm import flags
 from interlink.plugins.slurm.commands import Programs
 from interlink.plugins.slurm.flags import Option
 from interlink.sdk import listening
+from interlink.sdk.batch import rotation
+from interlink.sdk.batch.rotation import LogLimits
 from interlink.sdk.errors import Rejected
 from interlink.sdk.listening import Listening
 from interlink.sdk.runtimes import settings as runtime_settings
@@ -115,6 +117,8 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     Taints: taints of the node, each with key, value and effect.
     ResourceScriptPath: a program that prints the answer to a ping, in place of sinfo.
     KeepDeletedJobs: how many seconds the directory of a deleted job is kept after its end.
+    ContainerLogMaxSize: a container's log goes on in a new file at this size, as 10Mi; it has no limit when not set.
+    ContainerLogMaxFiles: how many files of a container's log are kept.
     SettleTime: how many seconds a job's own files may lag behind Slurm on the shared file system.
     LostJobGrace: how many seconds a submitted job that never started must be missing before it is submitted again.
     VKConfigPath: accepted and not used, as in the existing plugin.
@@ -185,6 +189,8 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     taints: list[dict[str, str]] | None = None
     resource_script_path: str = ""
     keep_deleted_jobs: float = 3600.0
+    container_log_max_size: str | int = ""
+    container_log_max_files: int = 5
     settle_time: float = 10.0
     lost_job_grace: float = 15.0
     vk_config_path: str = msgspec.field(name="VKConfigPath", default="")
@@ -246,6 +252,7 @@ class SlurmSettings(msgspec.Struct, frozen=True):
     taints: list[Taint] | None
     resource_script: str
     keep_deleted_jobs_s: float
+    log_limits: LogLimits
     settle_s: float
     lost_after_s: float
     log_level: str
@@ -307,11 +314,19 @@ def _load(
         taints=None if file.taints is None else [_taint(taint) for taint in file.taints],
         resource_script=file.resource_script_path,
         keep_deleted_jobs_s=file.keep_deleted_jobs,
+        log_limits=_log_limits(file),
         settle_s=file.settle_time,
         lost_after_s=file.lost_job_grace,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
         unknown_keys=unknown,
     )
+
+
+def _log_limits(file: SlurmFile) -> LogLimits:
+    try:
+        return rotation.limits(file.container_log_max_size, file.container_log_max_files)
+    except ValueError as error:
+        raise _Wrong(str(error)) from error
 
 
 def _listening(file: SlurmFile, environment: Mapping[str, str], source: str) -> Listening:

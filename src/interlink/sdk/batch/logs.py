@@ -5,16 +5,17 @@ line that goes on. Reading follows the file as it grows, from piece to piece, an
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import msgspec
 
 from interlink.aio import clock
-from interlink.aio.beneath import Beneath
+from interlink.sdk.batch import rotation
 from interlink.sdk.batch.jobdir import SCRIPT, JobDirectory
 from interlink.sdk.errors import NotFound, Rejected
 from interlink.wire.messages import LogOptions
@@ -136,29 +137,61 @@ async def _entries(
     path: Path, directory: JobDirectory, container: str, wanted: Selection, *, is_following: bool
 ) -> AsyncGenerator[list[_Entry]]:
     """The wanted entries: first those that are there, then, when following, those that come."""
-    with await asyncio.to_thread(_opened, directory, path) as file:
+    async with _Files(directory, path) as files:
         reader = _Reader()
         present = _Tail(wanted.tail)
-        while data := await asyncio.to_thread(file.read, _READ_BYTES):
+        async for data in files.present():
             present.extend(entry for entry in reader.feed(data) if _is_recent(entry, wanted.since))
             if wanted.tail is None:
                 yield present.drain()
         yield present.drain()
         while is_following:
             is_last = await asyncio.to_thread(_is_over, directory, container, path)
-            while data := await asyncio.to_thread(file.read, _READ_BYTES):
+            async for data in files.news():
                 yield [entry for entry in reader.feed(data) if _is_recent(entry, wanted.since)]
             if is_last:
                 return
             await asyncio.sleep(_LOOK_S)
 
 
-def _opened(directory: JobDirectory, path: Path) -> BinaryIO:
-    """The job's user may have put a link to somebody else's file in the place of a log."""
-    try:
-        return Beneath(directory.path).open(path)
-    except OSError as error:
-        raise NotFound(f"the log of container {path.parent.name!r} cannot be read: {error.strerror}") from error
+class _Files:
+    """The open files of one log, which may be cut into several while it is read."""
+
+    def __init__(self, directory: JobDirectory, path: Path) -> None:
+        self._directory = directory
+        self._path = path
+        self._files: list[BinaryIO] = []
+
+    async def __aenter__(self) -> Self:
+        """Raises NotFound; the job's user may have put a link to somebody else's file in the place of a log."""
+        name = self._path.parent.name
+        try:
+            self._files = await asyncio.to_thread(rotation.opened, self._directory, self._path)
+        except OSError as error:
+            raise NotFound(f"the log of container {name!r} cannot be read: {error.strerror}") from error
+        if not self._files:
+            raise NotFound(f"the log of container {name!r} has gone")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+
+    async def present(self) -> AsyncGenerator[bytes]:
+        """What there is, from the oldest file on; afterwards only the newest is open."""
+        while True:
+            while data := await asyncio.to_thread(self._files[0].read, _READ_BYTES):
+                yield data
+            if len(self._files) == 1:
+                return
+            self._files.pop(0).close()
+
+    async def news(self) -> AsyncGenerator[bytes]:
+        """What has come since, also to files that have been begun since."""
+        with contextlib.suppress(OSError):  # what the job's user has laid there is no log
+            self._files += await asyncio.to_thread(rotation.opened, self._directory, self._path, after=self._files[-1])
+        async for data in self.present():
+            yield data
 
 
 def _is_over(directory: JobDirectory, container: str, path: Path) -> bool:

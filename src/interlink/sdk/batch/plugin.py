@@ -24,6 +24,7 @@ from interlink.sdk.batch import jobdir, known, logs, preparing, runners, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.known import GONE, KnownJob
 from interlink.sdk.batch.preparing import JobPlan
+from interlink.sdk.batch.rotation import NO_LIMITS, LogLimits
 from interlink.sdk.batch.runtime import Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.batch.submitting import submit
@@ -50,8 +51,8 @@ class BatchPlugin:
     """settle_s: how long a job's record may lag behind the batch system, as on a shared file system. lost_after_s: for
     how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
     the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs.
-    exports_volumes: without that a pod's data volumes and their mounts are left out. script_variables: of the job, that
-    a ready-made job script gets; None means all."""
+    log_limits: of what containers print. exports_volumes: without that a pod's data volumes and their mounts are left
+    out. script_variables: of the job, that a ready-made job script gets; None means all."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class BatchPlugin:
         settle_s: float = 0.0,
         lost_after_s: float = 15.0,
         keep_deleted_s: float = 3600.0,
+        log_limits: LogLimits = NO_LIMITS,
         runs_probes: bool = True,
         exports_volumes: bool = True,
         script_variables: Sequence[str] | None = None,
@@ -71,6 +73,7 @@ class BatchPlugin:
         self._runtime = runtime
         self._settle_s = settle_s
         self._keep_deleted_s = keep_deleted_s
+        self._log_limits = log_limits
         self._runs_probes = runs_probes
         self._exports_volumes = exports_volumes
         self._script_variables = script_variables
@@ -113,6 +116,7 @@ class BatchPlugin:
             runtime=self._runtime,
             user=self._scheduler.user(pod),
             variables=self._script_variables,
+            log_limits=self._log_limits,
         )
         if job.notes:
             log.warning("job.not-honoured", pod=pod.full_name, pod_uid=pod.uid, what=job.notes)

@@ -16,6 +16,7 @@ from interlink.model.ids import Tag
 from interlink.model.pods import Container, Pod, VolumeMount
 from interlink.sdk.batch import actions, registries, scripts, security, volumes
 from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.rotation import NO_LIMITS, LogLimits
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.volumes import File, MountedVolume, Volumes
 from interlink.sdk.errors import Rejected
@@ -44,6 +45,7 @@ def plan(
     runtime: Runtime,
     user: int,
     variables: Sequence[str] | None = None,
+    log_limits: LogLimits = NO_LIMITS,
 ) -> JobPlan:
     """user: whom the job will run as. variables: of the job, that a ready-made job script gets; None means all.
 
@@ -53,7 +55,7 @@ def plan(
     _check_names("volume", [v.name for v in pod.spec.volumes or []])
     script = scripts.text(request)
     if script is not None:
-        return _scripted(script, pod, tag=tag, directory=directory, variables=variables)
+        return _scripted(script, pod, tag=tag, directory=directory, variables=variables, log_limits=log_limits)
     mounted = _mounted_volumes(request, pod, directory)
     logins = registries.logins(request.pull_secrets or [])
     site = _Site(directory=directory, runtime=runtime, user=user)
@@ -76,7 +78,7 @@ def plan(
     ]
     more = {"node_directories": on_node, "notes": notes}
     return JobPlan(
-        spec=_encoded(_spec(pod, tag, [c.entry for c in init], [c.entry for c in main]) | more),
+        spec=_encoded(_spec(pod, tag, [c.entry for c in init], [c.entry for c in main], log_limits) | more),
         files=[
             *(file for volume in mounted.values() for file in volume.files),
             *(file for container in (*init, *main) for file in container.files),
@@ -86,10 +88,18 @@ def plan(
     )
 
 
-def _scripted(script: str, pod: Pod, *, tag: Tag, directory: JobDirectory, variables: Sequence[str] | None) -> JobPlan:
+def _scripted(
+    script: str,
+    pod: Pod,
+    *,
+    tag: Tag,
+    directory: JobDirectory,
+    variables: Sequence[str] | None,
+    log_limits: LogLimits,
+) -> JobPlan:
     """The script has everything that it needs: no volumes, no environment, no images of ours."""
     init, main = pod.spec.init_containers or [], pod.spec.containers or []
-    spec = _spec(pod, tag, [scripts.shadow(c) for c in init], [scripts.shadow(c) for c in main])
+    spec = _spec(pod, tag, [scripts.shadow(c) for c in init], [scripts.shadow(c) for c in main], log_limits)
     spec |= {"script": scripts.program(script, directory, variables), "restart_policy": "Never"}
     return JobPlan(
         spec=_encoded(spec),
@@ -236,7 +246,9 @@ def _mount(container: Container, mount: VolumeMount, mounted: dict[str, MountedV
     return Mount(source=source, target=mount.mount_path, read_only=volume.is_read_only or bool(mount.read_only))
 
 
-def _spec(pod: Pod, tag: Tag, init: list[dict[str, Any]], main: list[dict[str, Any]]) -> dict[str, Any]:
+def _spec(
+    pod: Pod, tag: Tag, init: list[dict[str, Any]], main: list[dict[str, Any]], log_limits: LogLimits
+) -> dict[str, Any]:
     return {
         "tag": str(tag),
         "pod_uid": pod.uid,
@@ -246,6 +258,8 @@ def _spec(pod: Pod, tag: Tag, init: list[dict[str, Any]], main: list[dict[str, A
         "restart_policy": pod.spec.restart_policy,
         "grace_s": pod.grace_s,
         "deadline_s": pod.spec.active_deadline_seconds,
+        "log_max_bytes": log_limits.max_bytes,
+        "log_max_files": log_limits.max_files,
         "init_containers": init,
         "containers": main,
     }

@@ -418,6 +418,8 @@ def test_the_environment_wins() -> None:
         ({"Tsocks": True}, "Tsocks: needs TsocksPath and TsocksLoginNode"),
         ({"Taints": [{"value": "x"}]}, "Taints: each needs key and effect"),
         ({"SettleTime": -1}, "SettleTime: must not be negative"),
+        ({"ContainerLogMaxSize": "much"}, "ContainerLogMaxSize: 'much' is no quantity"),
+        ({"ContainerLogMaxFiles": 0}, "ContainerLogMaxFiles: must be between 1 and 1000"),
         ({"MaxPods": 0}, "MaxPods: must be at least 1"),
         ({"SidecarPort": ""}, "SidecarPort: missing"),
     ],
