@@ -119,7 +119,8 @@ def sync_directory(path: Path) -> None:
 
 
 def lock_exclusively(path: Path, holder: str) -> IO[str]:
-    """Take the lock file `path` until the returned file is closed or the process dies; raises LockedError.
+    """Take the lock file `path` until the returned file is closed or the process dies; raises LockedError, and OSError
+    where there are no locks.
 
     A POSIX record lock: it works on network file systems, and the process must not open the file a second time.
     """
@@ -130,6 +131,8 @@ def lock_exclusively(path: Path, holder: str) -> IO[str]:
         file.seek(0)
         current = file.read().strip()
         file.close()
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            raise
         raise LockedError(path, current) from error
     file.seek(0)
     file.truncate()

@@ -1,17 +1,15 @@
 """The server, put together: files store, plugin over HTTP, routes, the round of every interval."""
 
 import contextlib
-import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import structlog
 
-from interlink.aio import files
-from interlink.aio.files import LockedError
 from interlink.aio.supervising import run_repeatedly
 from interlink.apps import lifecycle
+from interlink.apps.excluding import only_one
 from interlink.model.errors import ConfigurationError
 from interlink.sdk import hosting, profiles, running
 from interlink.sdk.client import PluginClient
@@ -37,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 async def run(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT, then let writes in flight finish. Raises ConfigurationError and NewerFormat."""
-    with _only_server(settings):
+    with only_one(settings.directory, kind="server", key="INTERLINK_DIR", lock="server.lock", address=settings.address):
         async with _plugin(settings) as plugin:
             ledger = Ledger(FilesStore(settings.directory))
             limits = Limits(pods=settings.max_pods, waiting_creates=settings.max_waiting_creates)
@@ -92,22 +90,6 @@ async def _restore(service: Service) -> None:
         await service.restore()
     except StoreUnavailable as error:
         raise ConfigurationError(f"{error}; set INTERLINK_DIR to a directory that can be written") from error
-
-
-@contextlib.contextmanager
-def _only_server(settings: ServerSettings) -> Iterator[None]:
-    """Two servers on one directory would overwrite each other's records."""
-    try:
-        files.make_directory(settings.directory)
-        lock = files.lock_exclusively(
-            settings.directory / "server.lock", f"process {os.getpid()} at {settings.address}"
-        )
-    except OSError as error:
-        raise ConfigurationError(f"cannot use INTERLINK_DIR {settings.directory}: {error.strerror}") from error
-    except LockedError as error:
-        raise ConfigurationError(f"another server uses {settings.directory}: {error.holder}") from error
-    with lock:
-        yield
 
 
 @contextlib.asynccontextmanager

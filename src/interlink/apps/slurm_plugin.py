@@ -11,6 +11,7 @@ import structlog
 
 from interlink.aio import files
 from interlink.apps import runtimes
+from interlink.apps.excluding import only_one
 from interlink.model.errors import ConfigurationError
 from interlink.model.pods import Container, Pod
 from interlink.plugins.slurm.capacity import Capacity
@@ -19,7 +20,7 @@ from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.scheduler import SlurmScheduler
 from interlink.plugins.slurm.settings import Script, SlurmSettings
 from interlink.sdk import serving
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.jobdir import LOCK, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Runtime
 from interlink.sdk.errors import SDKError
@@ -32,11 +33,13 @@ _LEARN_WITHIN_S = 5.0
 
 async def run(settings: SlurmSettings) -> None:
     """Serve until SIGTERM or SIGINT; the jobs go on. Raises ConfigurationError."""
-    make_root(settings)
-    slurm = commands(settings, os.environ)
-    plugin, _ = build(settings, os.environ, uses_accounting=await uses_accounting(slurm, settings))
-    await _learn_limits(plugin)
-    await serving.run(plugin, settings.listening)
+    root, address = settings.root, settings.listening.address
+    with only_one(root, kind="plugin", key="DataRootFolder", lock=LOCK, address=address):
+        make_root(settings)
+        slurm = commands(settings, os.environ)
+        plugin, _ = build(settings, os.environ, uses_accounting=await uses_accounting(slurm, settings))
+        await _learn_limits(plugin)
+        await serving.run(plugin, settings.listening)
 
 
 async def _learn_limits(plugin: BatchPlugin) -> None:

@@ -40,6 +40,9 @@ from interlink.sdk.batch import runners
 _T = TypeVar("_T")
 
 _LONGEST_BYTES = 4 * 1024 * 1024
+LOCK = ".plugin.lock"
+"""Beside the job directories: held by the one plugin that uses them, for creates of a pod exclude each other there."""
+
 SCRIPT = "jobScript"
 """The name of a ready-made job script among containers, none of which can have it."""
 
