@@ -1,6 +1,8 @@
 """From a pod to what sbatch is given: resources (T20), flavors, namespaces, annotations, scripts."""
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from interlink.plugins.slurm import directives, settings
 from interlink.plugins.slurm.settings import Script, SlurmSettings
 from interlink.sdk.batch import runners
 from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch.rotation import LogLimits
 from interlink.sdk.errors import Rejected
 from tests.unit.builders import Document, pod
 
@@ -309,6 +312,35 @@ def test_prefix_and_pre_exec_come_before_the_runner_in_this_order() -> None:
     ]
 
 
+@pytest.mark.parametrize("value", ["10.0.0.1; touch /tmp/x", "$(id)", "`id`", "it's", "a\nid", "'; id; '"])
+def test_the_address_that_a_pod_wishes_is_only_text(value: str) -> None:
+    """It goes into the job's script also where pods may not run commands outside their containers."""
+    text = script({directives.POD_IP: value}).job
+    before, after = text.split("export POD_IP=")[0], text.split("\nexec ")[0].split("export POD_IP=")[1]
+
+    shell = ["/bin/sh", "-c", f'{before}export POD_IP={after}\nprintf %s "$POD_IP"']
+    assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == value
+
+
+@pytest.mark.parametrize(
+    ("keys", "flag", "is_refused"),
+    [
+        ({"AllowedFlags": ["time"]}, "--time=5", False),
+        ({"AllowedFlags": ["time"]}, "-p gpu", True),
+        ({"DeniedFlags": ["partition"]}, "-p gpu", True),
+        ({"DeniedFlags": ["partition"]}, "--time=5", False),
+        ({"AllowedFlags": ["time", "partition"], "DeniedFlags": ["partition"]}, "-p gpu", True),
+    ],
+)
+def test_a_site_says_which_options_a_pod_may_set(keys: Document, flag: str, *, is_refused: bool) -> None:
+    """By their long names, whichever name the pod uses."""
+    if is_refused:
+        with pytest.raises(Rejected, match="partition"):
+            options(keys=keys, annotations={directives.FLAGS: flag})
+    else:
+        assert options(keys=keys, annotations={directives.FLAGS: flag})["time"] == "5"
+
+
 def test_a_mesh_script_is_cut_out_and_runs_the_job() -> None:
     """As in the existing plugin."""
     heredoc = "cat <<'EOFMESH' > $TMPDIR/mesh.sh\nset -e\n\"$@\"\nEOFMESH\n"
@@ -347,6 +379,46 @@ def test_every_key_of_the_existing_plugin_is_known() -> None:
     assert (found.runtime.program, found.runtime.options) == ("apptainer", ["--nv"])
     assert found.taints is not None
     assert (found.taints[0].key, found.taints[0].effect) == ("a", "NoSchedule")
+
+
+EFFECTS: list[tuple[dict[str, Any], Callable[[SlurmSettings], object], object]] = [
+    ({"ImagePrefix": "docker://"}, lambda s: s.runtime.images.prefix, "docker://"),
+    ({"PassEnvironment": ["A", "B"]}, lambda s: s.runtime.passed, ["A", "B"]),
+    ({"ImageFolder": "~/i"}, lambda s: s.runtime.images.folder, "~/i"),
+    ({"ImageMaxAge": 7}, lambda s: s.runtime.images.max_age_s, 7),
+    ({"EnableProbes": False}, lambda s: s.runs_probes, False),
+    ({}, lambda s: s.runs_probes, True),
+    ({"ExportPodData": False}, lambda s: s.exports_volumes, False),
+    ({"KeepDeletedJobs": 7}, lambda s: s.keep_deleted_jobs_s, 7),
+    ({"SettleTime": 7}, lambda s: s.settle_s, 7),
+    ({"LostJobGrace": 7}, lambda s: s.lost_after_s, 7),
+    ({"CapacityInterval": 7}, lambda s: s.capacity_interval_s, 7),
+    ({"ContainerLogMaxSize": "2Ki", "ContainerLogMaxFiles": 3}, lambda s: s.log_limits, LogLimits(2048, 3)),
+    ({"VerboseLogging": True}, lambda s: s.log_level, "debug"),
+    ({"ErrorsOnlyLogging": True}, lambda s: s.log_level, "error"),
+    ({"VerboseLogging": True, "ErrorsOnlyLogging": True}, lambda s: s.log_level, "debug"),
+    ({}, lambda s: s.log_level, "info"),
+    ({"SacctPath": "/a"}, lambda s: s.programs.sacct, "/a"),
+    ({"ScontrolPath": "/c"}, lambda s: s.programs.scontrol, "/c"),
+    ({"SinfoPath": "/i"}, lambda s: s.programs.sinfo, "/i"),
+    ({"ScancelPath": "/x"}, lambda s: s.programs.scancel, "/x"),
+    ({"SbatchPath": "/b"}, lambda s: s.programs.sbatch, "/b"),
+    ({"BashPath": "/sh"}, lambda s: s.script.bash, "/sh"),
+    ({"PythonPath": "/py"}, lambda s: s.script.python, "/py"),
+    ({"CommandPrefix": "module purge"}, lambda s: s.script.prefix, "module purge"),
+    ({"IgnoreOutOfMemory": True}, lambda s: s.memory_is_fatal, False),
+    ({"TrustPods": False}, lambda s: s.policy.trusts_pods, False),
+    ({"UseAccounting": False}, lambda s: s.uses_accounting, False),
+    ({"Partitions": ["p"]}, lambda s: s.partitions, ["p"]),
+    ({"MaxPods": 7}, lambda s: s.max_pods, 7),
+    ({"ResourceScriptPath": "/r"}, lambda s: s.resource_script, "/r"),
+]
+
+
+@pytest.mark.parametrize(("keys", "seen", "expected"), EFFECTS)
+def test_a_key_has_its_effect(keys: dict[str, Any], seen: Callable[[SlurmSettings], object], expected: object) -> None:
+    """Being known is not enough."""
+    assert seen(load(**keys)) == expected
 
 
 RUNTIMES: list[tuple[dict[str, Any], tuple[str, list[str]]]] = [
