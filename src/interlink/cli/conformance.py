@@ -74,8 +74,11 @@ def conformance(
     if not wanted:
         raise programs.Mistake(f"no check has {' or '.join(names)} in its name; see --list")
     if is_listing:
-        for check in wanted:
-            click.echo(f"{check.level.value:7}{check.name}: {check.promise}")
+        rows = [{"level": check.level.value, "check": check.name, "promise": check.promise} for check in wanted]
+        if output == "json":
+            click.echo(json.dumps(rows, indent=2))
+        else:
+            click.echo("\n".join(f"{row['level']:7}{row['check']}: {row['promise']}" for row in rows))
         return
     try:
         address = addresses.parse(url, None, key="--plugin")
