@@ -1,8 +1,10 @@
 """Slurm forgets, repeats and stays silent; a pod's programs start once all the same. Each test is one experiment."""
 
 import asyncio
+import collections
 import contextlib
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,47 @@ async def test_a_controller_killed_at_the_acknowledgement(bench: Bench, site: Sl
 
     assert await until_async(are_over, deadline_s=60, interval_s=0.3), [await bench.word(uid) for uid in uids]
     assert all(count <= 3 for count in bench.starts().values())
+
+
+async def test_a_controller_killed_in_the_middle_of_many_submissions(bench: Bench, site: SlurmSite) -> None:
+    """Slurm forgets nearly all that it has acknowledged in these seconds: each is there again, once."""
+    acknowledged: list[str] = []
+    until_s = time.monotonic() + 2
+
+    async def submit() -> None:
+        while time.monotonic() < until_s:
+            acknowledged.append(await bench.start("true", annotations=HELD))
+
+    await asyncio.gather(*(submit() for _ in range(4)))
+    site.kill_controller()
+    site.start_controller()
+
+    def are_all_there() -> bool:
+        names = collections.Counter(site.run("squeue", "--noheader", "--format=%j").split())
+        return all(names[str(bench.tag(uid))] == 1 for uid in acknowledged)
+
+    await bench.until_verified(are_all_there)
+    assert len(acknowledged) > 20
+
+
+async def test_a_job_that_ends_while_the_controller_is_away(bench: Bench, site: SlurmSite) -> None:
+    """Its exit code is the program's, and nothing of it runs again."""
+    go = bench.folder.with_suffix(".go")
+    uid = await bench.start(f"until [ -f {go} ]; do sleep 0.1; done; exit 5")
+    await bench.wait(uid, "running")
+    site.await_saved()
+    site.kill_controller()
+    go.touch()
+
+    def has_ended() -> bool:
+        state = bench.directory(uid).state()
+        return state is not None and state.has_ended
+
+    assert until(has_ended, deadline_s=20)
+    site.start_controller()
+
+    await bench.wait(uid, "5 Error")
+    assert bench.starts() == {"c0": 1}
 
 
 async def test_a_forgotten_job_is_submitted_again(bench: Bench, site: SlurmSite) -> None:
@@ -101,6 +144,21 @@ async def test_a_submission_of_unknown_outcome_is_not_repeated_at_once(bench: Be
     bench.restart(SbatchPath="sbatch")
     with pytest.raises(OutcomeUnknown, match="not known yet"):
         await bench.create(uid)
+    await repeated(bench, uid)
+
+    assert len(bench.jobs(uid)) == 1
+
+
+@pytest.mark.parametrize("milliseconds", [0, 5, 10, 20, 40, 80])
+async def test_a_killed_sbatch_t05(bench: Bench, milliseconds: int) -> None:
+    """Nobody knows whether the job is there: it is no refusal, and in the end there is one."""
+    uid = bench.pod("exit 0", annotations=HELD)
+    script = f'sbatch "$@" & child=$!; sleep {milliseconds / 1000}; kill -9 $child $$'
+    bench.restart(SbatchPath=command(bench, script))
+    with contextlib.suppress(OutcomeUnknown):
+        await bench.create(uid)
+
+    bench.restart(SbatchPath="sbatch")
     await repeated(bench, uid)
 
     assert len(bench.jobs(uid)) == 1

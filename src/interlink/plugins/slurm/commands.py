@@ -66,8 +66,12 @@ class Slurm:
         done = await self._run([self.programs.sbatch, "--parsable", *options, str(script)], timeout_s=SUBMIT_TIMEOUT_S)
         job_id = parsing.submitted(done.stdout.decode(errors="replace"))
         complaint = parsing.words(done.stderr.decode(errors="replace"))
+        if done.exit_code < 0 or (done.exit_code != 0 and not complaint):
+            raise OutcomeUnknown(
+                f"sbatch ended with {done.exit_code}, as if it had been killed: {complaint or 'no word'}"
+            )
         if done.exit_code != 0:
-            raise refusal(complaint or f"sbatch ended with {done.exit_code} and said nothing")
+            raise refusal(complaint)
         if job_id is None:
             raise OutcomeUnknown(f"sbatch printed no job id: {complaint or 'nothing at all'}")
         return job_id
