@@ -57,3 +57,20 @@ def test_a_site_that_does_not(site: SlurmSite, tmp_path: Path) -> None:
     failed = {name for name, check in found.items() if check["outcome"] == "failed"}
     assert failed == {"commands", "queue", "nodes", "job"}
     assert all(found[name]["advice"] for name in ("commands", "nodes"))
+
+
+def test_a_runtime_that_the_nodes_do_not_have(site: SlurmSite, tmp_path: Path) -> None:
+    """The tiny job looks for it where jobs run, with what the site puts before every job."""
+    _, found = examined(site, tmp_path, "doctor", ContainerRuntime="apptainer", RuntimePath="not-there")
+    assert found["job"]["outcome"] == "failed"
+    assert "not-there is not on node" in found["job"]["detail"]
+
+    there = tmp_path / "bin" / "not-there"
+    there.parent.mkdir()
+    there.write_text("#!/bin/sh\n")
+    there.chmod(0o755)
+    prefix = f"export PATH={there.parent}:$PATH"
+    _, found = examined(
+        site, tmp_path, "doctor", ContainerRuntime="apptainer", RuntimePath="not-there", CommandPrefix=prefix
+    )
+    assert found["job"]["outcome"] == "ok"

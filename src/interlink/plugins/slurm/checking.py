@@ -1,13 +1,14 @@
 """What works at a site, and what to do about what does not: one line a check, none depends on another one's success.
 
 The last one submits a tiny job that writes a file into DataRootFolder and reads one: it proves that a node shares the
-folder, and tells which Python it has. Nothing is left behind.
+folder and has the runtime, and tells which Python it has. Nothing is left behind.
 """
 
 import asyncio
 import contextlib
 import re
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -86,6 +87,7 @@ async def _commands(settings: SlurmSettings) -> str:
         "ScancelPath": programs.scancel,
         "SqueuePath": programs.squeue,
         "SinfoPath": programs.sinfo,
+        "ScontrolPath": programs.scontrol,
     }
     missing = [f"{key} ({program})" for key, program in wanted.items() if shutil.which(program) is None]
     if missing:
@@ -156,6 +158,9 @@ async def _folder(settings: SlurmSettings) -> str:
 
 _SCRIPT = """\
 #!{bash}
+export PATH="${{PATH:-/usr/local/bin:/usr/bin:/bin}}"
+{prefix}
+{{ [ -z {runtime} ] || command -v {runtime}; }} > {folder}/runtime 2>&1 || echo missing > {folder}/runtime
 {python} -c 'import sys; print("%d.%d" % sys.version_info[:2])' > {folder}/python 2>&1
 cat {folder}/seen > {folder}/read 2>&1
 date +%s > {folder}/time
@@ -171,7 +176,7 @@ async def _job(slurm: Slurm, settings: SlurmSettings) -> str:
     try:
         (folder / "seen").write_text("shared\n")
         script = folder / "job.sh"
-        script.write_text(_SCRIPT.format(bash=settings.script.bash, python=settings.script.python, folder=folder))
+        script.write_text(_script(settings, folder))
         options = ["--job-name=interlink-check", "--time=1", "--export=NIL", f"--output={folder}/out", "--chdir=/"]
         if settings.partitions:
             options.append(f"--partition={settings.partitions[0]}")
@@ -184,6 +189,17 @@ async def _job(slurm: Slurm, settings: SlurmSettings) -> str:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _script(settings: SlurmSettings, folder: Path) -> str:
+    """With what surrounds the runner in every job, for that may bring the runtime along."""
+    return _SCRIPT.format(
+        bash=settings.script.bash,
+        python=settings.script.python,
+        prefix=settings.script.prefix,
+        runtime=shlex.quote("" if settings.runtime.kind == "none" else settings.runtime.program_name),
+        folder=folder,
+    )
+
+
 async def _verdict(folder: Path, job_id: str, settings: SlurmSettings) -> str:
     deadline = time.monotonic() + _JOB_WITHIN_S
     while not (folder / "done").exists():
@@ -192,11 +208,14 @@ async def _verdict(folder: Path, job_id: str, settings: SlurmSettings) -> str:
             raise Problem(detail, "is the queue full (squeue)? else DataRootFolder is not shared with the nodes")
         list(folder.iterdir())  # asks a network file system again
         await asyncio.sleep(0.2)
-    read = {name: (folder / name).read_text().strip() for name in ("python", "read", "time", "done")}
+    read = {name: (folder / name).read_text().strip() for name in ("python", "read", "time", "runtime", "done")}
     if read["read"] != "shared":
         raise Problem(f"a node cannot read what the plugin writes: {read['read']}", "share DataRootFolder")
     if not re.fullmatch(r"3\.\d+", read["python"]) or int(read["python"].split(".")[1]) < 6:
         raise Problem(f"no Python on node {read['done']}: {read['python'][:200]}", "set PythonPath: 3.6 or newer")
+    if read["runtime"] == "missing":
+        detail = f"{settings.runtime.program_name} is not on node {read['done']}"
+        raise Problem(detail, "install it there, set RuntimePath, or load it in CommandPrefix")
     skew_s = abs(time.time() - float(read["time"]))
     if skew_s > _SKEW_S:
         raise Problem(f"the clock of {read['done']} differs by {skew_s:.0f} s", "synchronise clocks", is_warning=True)
