@@ -115,6 +115,7 @@ class Container(_Slim, frozen=True):
     volume_mounts: list[VolumeMount] | None = None
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
+    restart_policy_rules: list[dict[str, Any]] | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
     startup_probe: dict[str, Any] | None = None

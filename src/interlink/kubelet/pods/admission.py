@@ -29,6 +29,12 @@ def objection(pod: Pod) -> Objection | None:
     os = pod.spec.os
     if os is not None and os.name not in ("", "linux"):
         return Objection("PodOSNotSupported", f"this node runs linux, the pod wants {os.name}", verdict)
+    if names := _with_policies_of_their_own(pod.spec):
+        return Objection(
+            "ContainerRestartPolicyNotSupported",
+            f"containers start again by the pod's restartPolicy here, not by one of their own: {', '.join(names)}",
+            verdict,
+        )
     wanted = [name for name, is_set in _namespaces(pod.spec) if is_set]
     if is_daemon and wanted:
         return Objection(
@@ -41,3 +47,12 @@ def objection(pod: Pod) -> Objection | None:
 
 def _namespaces(spec: PodSpec) -> list[tuple[str, bool | None]]:
     return [("hostNetwork", spec.host_network), ("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)]
+
+
+def _with_policies_of_their_own(spec: PodSpec) -> list[str]:
+    """A sidecar has its policy, which is what makes it one, and no rules."""
+    init, main = spec.init_containers or [], spec.containers or []
+    return [
+        *(c.name for c in init if c.restart_policy not in (None, "Always") or c.restart_policy_rules),
+        *(c.name for c in main if c.restart_policy is not None or c.restart_policy_rules),
+    ]

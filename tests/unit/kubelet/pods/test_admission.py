@@ -8,6 +8,8 @@ from interlink.kubelet.pods import admission
 from interlink.kubelet.pods.admission import Verdict
 from tests.unit.builders import Document, pod
 
+RULES = {"restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]}
+OWN_POLICY = "ContainerRestartPolicyNotSupported"
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]}
 
 TABLE: list[tuple[Document, Document, str | None, Verdict | None]] = [
@@ -15,6 +17,12 @@ TABLE: list[tuple[Document, Document, str | None, Verdict | None]] = [
     ({}, {"hostNetwork": True}, None, None),
     ({}, {"os": {"name": "linux"}}, None, None),
     ({}, {"os": {"name": "windows"}}, "PodOSNotSupported", Verdict.FAIL),
+    ({}, {"containers": [{"name": "c", "restartPolicy": "Always"}]}, OWN_POLICY, Verdict.FAIL),
+    ({}, {"containers": [{"name": "c", "restartPolicy": "Never", **RULES}]}, OWN_POLICY, Verdict.FAIL),
+    ({}, {"initContainers": [{"name": "i", "restartPolicy": "Never"}]}, OWN_POLICY, Verdict.FAIL),
+    ({}, {"initContainers": [{"name": "i", "restartPolicy": "Always", **RULES}]}, OWN_POLICY, Verdict.FAIL),
+    ({}, {"initContainers": [{"name": "i", "restartPolicy": "Always"}, {"name": "j"}]}, None, None),
+    (DAEMON, {"containers": [{"name": "c", "restartPolicy": "Never"}]}, OWN_POLICY, Verdict.IGNORE),
     (DAEMON, {}, None, None),
     (DAEMON, {"hostNetwork": True}, "HostNamespacesNotSupported", Verdict.IGNORE),
     (DAEMON, {"hostPID": True}, "HostNamespacesNotSupported", Verdict.IGNORE),
