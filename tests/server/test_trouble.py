@@ -133,6 +133,28 @@ async def test_logs_pass_as_they_come(client: ServerClient, plugin: StrangePlugi
         await left.wait()
 
 
+async def test_follow_of_a_silent_log_begins_at_once(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """Before the first line: whoever reads it can tell a silent log from a server that does not answer."""
+    gate = asyncio.Event()
+
+    async def silent(request: web.Request, _: object) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await gate.wait()
+        return response
+
+    plugin.behaviours["logs"] = silent
+    document = pod()
+    await client.create(document)
+    question = {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {"Follow": True}}
+    async with aiohttp.ClientSession() as session, asyncio.timeout(5):
+        response = await session.post(f"http://127.0.0.1:{server.server_port}/getLogs", json=question)
+        gate.set()
+        assert await response.read() == b""
+
+
 async def test_t14_many_followers_do_not_delay_status(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:

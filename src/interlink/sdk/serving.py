@@ -138,7 +138,11 @@ async def stream(request: web.Request, chunks: AsyncIterator[bytes]) -> web.Stre
     An error before the first chunk is an error answer; a later one cuts the connection, so that nobody takes a part for
     the whole.
     """
-    first = await anext(chunks, b"")
+    return await pass_on(request, chunks, first=await anext(chunks, b""))
+
+
+async def pass_on(request: web.Request, chunks: AsyncIterator[bytes], *, first: bytes = b"") -> web.StreamResponse:
+    """The same for a stream that has begun elsewhere: the answer begins at once, however silent the stream is."""
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(request)
     with hosting.waiting_for_news(request), contextlib.suppress(ConnectionResetError):

@@ -12,7 +12,7 @@ from interlink.model.ids import DEFAULT_CLUSTER, Owner
 from interlink.model.pods import Pod
 from interlink.sdk import hosting
 from interlink.sdk.errors import Unreachable
-from interlink.sdk.serving import json_answer, stream
+from interlink.sdk.serving import json_answer, pass_on
 from interlink.server.errors import StoreUnavailable
 from interlink.server.service import Service
 from interlink.wire import codec, messages
@@ -123,7 +123,7 @@ class _Routes:
     async def logs(self, request: web.Request) -> web.StreamResponse:
         message = codec.decode(await request.read(), LogRequest)
         async with self._service.logs(message, _cluster(request), session=_session(request)) as chunks:
-            return await stream(request, chunks)
+            return await pass_on(request, chunks)
 
     async def ping(self, _: web.Request) -> web.Response:
         return web.Response(body=await self._service.ping(), content_type="application/json")
