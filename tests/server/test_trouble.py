@@ -57,6 +57,27 @@ async def test_malformed_bodies_end_in_answers(client: ServerClient, server: Pro
     assert "Traceback" not in server.server.log.read_text()
 
 
+async def test_every_line_of_the_log_is_a_json_object(client: ServerClient, server: Programs) -> None:
+    """Also after bytes that are no HTTP, of which each leaves one line."""
+    for data in (
+        b"hello\r\n\r\n",
+        b'GET "/\x1b[31m HTTP/1.1\r\n\r\n',
+        b"POST / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 9000,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.server_port)
+        writer.write(data)
+        async with asyncio.timeout(10):
+            assert (await reader.readline()).split()[1] == b"400"
+        writer.close()
+        await writer.wait_closed()
+    await client.ask("/create", b"{")
+
+    lines = [json.loads(line) for line in server.server.log.read_text().splitlines()]
+
+    assert [line["status"] for line in lines if line["event"] == "request.invalid"] == [400] * 4
+    assert not any("exception" in line for line in lines)
+
+
 async def test_r3_a_client_that_goes_away_while_it_sends(client: ServerClient, server: Programs) -> None:
     """Half a request, then nothing: the server goes on."""
     for route in ("create", "delete", "status", "getLogs"):

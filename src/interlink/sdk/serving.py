@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from interlink.aio.supervising import run_repeatedly
 from interlink.model import ids
 from interlink.model.errors import ModelError
 from interlink.model.pods import Pod
-from interlink.sdk import hosting, listening, running, tokens
+from interlink.sdk import hosting, library_logs, listening, running, tokens
 from interlink.sdk.listening import Listening
 from interlink.sdk.plugin import Metered, Plugin, Recurring, Refreshing
 from interlink.sdk.tls import TLSFile
@@ -64,6 +65,7 @@ def _log_to_stderr() -> None:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    logging.basicConfig(level=logging.WARNING, handlers=[library_logs.handler(structlog.processors.JSONRenderer())])
 
 
 def application(plugin: Plugin, *, guard: Middleware | None = None) -> web.Application:
