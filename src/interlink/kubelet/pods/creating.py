@@ -84,12 +84,12 @@ class Creator:
         await self._publisher.publish(seen.pod, JobView(), job_id)
 
     async def _object(self, pod: Pod, objection: Objection) -> None:
-        log.info("pod.not-admitted", pod=pod.full_name, pod_uid=pod.uid, reason=objection.reason)
         if objection.verdict is Verdict.IGNORE:
-            await self._say(pod, Waiting(reason=objection.reason, message=objection.message))
+            view = JobView(waiting=Waiting(reason=objection.reason, message=objection.message))
         else:
             view = JobView(rejected=objection.message, rejection=objection.reason)
-            await self._publisher.publish(pod, view, None)
+        if await self._publisher.publish(pod, view, None) is not None:
+            log.info("pod.not-admitted", pod=pod.full_name, pod_uid=pod.uid, reason=objection.reason)
 
     async def _wait(self, pod: Pod, reason: str, error: Exception) -> None:
         """The pod says why it waits; then it is tried again."""
