@@ -21,6 +21,7 @@ from interlink.model.ids import JobID
 from interlink.model.phases import JobView
 from interlink.model.pods import Pod, Seen
 from interlink.model.statuses import Waiting
+from interlink.sdk import tracing
 from interlink.sdk.errors import Refused, Rejected, SDKError
 
 log = structlog.get_logger(__name__)
@@ -64,7 +65,7 @@ class Creator:
         try:
             with step("vk.inputs"):
                 request = await resolving.resolve(seen, self._source.since(seen_at), self._surroundings())
-            with step("vk.create"):
+            with step("vk.create"), tracing.of_pod("interlink-service", "CreatePodVK", seen.pod):
                 job_id = await self._server.create(request, seen.pod)
         except (Rejected, Unsupported) as error:
             await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
