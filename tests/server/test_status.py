@@ -1,6 +1,7 @@
 """What the server says of jobs: asked once per interval, never concluded from silence."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +295,19 @@ async def test_existing_dialect_with_an_empty_list(client: ServerClient, plugin:
             code, text = await client.ask("/status", body, method=method)
             assert code == 200
             assert all(uid_of(document) in text for document in documents)
+
+
+async def test_node_that_names_itself_sees_its_own_pods_only(client: ServerClient) -> None:
+    """Logs and the empty question; an existing virtual kubelet cannot, and sees its cluster's."""
+    own, other = pod(node="vk"), pod(node="vk-2")
+    for document in (own, other):
+        await client.create(document)
+    question = {"PodUID": uid_of(other), "ContainerName": "c"}
+    named, unnamed = {"InterLink-Node": "vk"}, dict[str, str]()
+
+    logs = [(await client.ask("/getLogs", question, headers=headers))[0] for headers in (named, unnamed)]
+    told = [json.loads((await client.ask("/status", [], headers=headers))[1]) for headers in (named, unnamed)]
+
+    assert logs == [404, 200]
+    assert [{status["UID"] for status in found} for found in told] == [{uid_of(own)}, {uid_of(own), uid_of(other)}]
+    assert (await client.ask("/getLogs", question | {"PodUID": uid_of(own)}, headers=named))[0] == 200

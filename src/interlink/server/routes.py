@@ -94,11 +94,12 @@ class _Routes:
     async def status(self, request: web.Request) -> web.Response:
         pods = codec.decode_list(await request.read(), Pod)
         trace.get_current_span().set_attribute("pods.count", len(pods))
-        return json_answer(await self._service.statuses(pods, _cluster(request)))
+        return json_answer(await self._service.statuses(pods, _cluster(request), node=_node(request)))
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         message = codec.decode(await request.read(), LogRequest)
-        async with self._service.logs(message, _cluster(request), session=_session(request)) as chunks:
+        asked = self._service.logs(message, _cluster(request), node=_node(request), session=_session(request))
+        async with asked as chunks:
             return await pass_on(request, chunks)
 
     async def ping(self, _: web.Request) -> web.Response:
@@ -137,6 +138,11 @@ class _Routes:
 def _cluster(request: web.Request) -> str:
     """An existing virtual kubelet names no cluster: then it is the default one."""
     return ids.cluster_name(request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER))
+
+
+def _node(request: web.Request) -> str:
+    """Empty for an existing virtual kubelet, which does not say who it is."""
+    return request.headers.get(messages.NODE_HEADER, "")
 
 
 def _owner(request: web.Request, pod: Pod) -> Owner:

@@ -164,6 +164,7 @@ class PingAnswer(_Wire, frozen=True, omit_defaults=True):
 # --- our own dialect -------------------------------------------------------------------------------------------------
 
 CLUSTER_HEADER = "InterLink-Cluster"
+NODE_HEADER = "InterLink-Node"
 HOLD_HEADER = "InterLink-Hold"
 SESSION_HEADER = "InterLink-Http-Session"
 OWN_ROUTES = "/interlink/v1/"
