@@ -257,12 +257,34 @@ async def test_limits_answer_with_the_reason(
     plugin.behaviours["create"] = slow
     waiting = asyncio.create_task(client.create(pod()))
     assert await until_async(lambda: _called(plugin, "create", 1), deadline_s=10)
-    assert (await client.create(pod()))[0] == 429
+    code, text = await client.create(pod())
+    assert (code, "MaxWaitingCreates" in text) == (429, True)
     gate.set()
     assert (await waiting)[0] == 200
-    assert [(await client.create(pod()))[0] for _ in range(3)] == [200, 200, 429]
-    assert (await client.ask("/create", b"x" * 20_000))[0] == 413
+    assert [(await client.create(pod()))[0] for _ in range(2)] == [200, 200]
+    code, text = await client.create(pod())
+    assert (code, "MaxPods" in text) == (429, True)
+    code, text = await client.ask("/create", b"x" * 20_000)
+    assert (code, "body size 10000 exceeded" in text) == (413, True)
     assert (await client.ask("/healthz", method="GET"))[0] == 200
+
+
+async def test_pods_with_jobs_are_adopted_above_the_limit(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """Their jobs are there, whatever the limit says; a create after that is refused."""
+    programs = make_server(MaxPods=1)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    documents = [pod(job_id="job-1"), pod(job_id="job-2")]
+    for document in documents:
+        plugin.run(uid_of(document))
+
+    answer = await client.announce(*documents)
+
+    assert answer["adopted"] == 2
+    assert len((await client.changes())["changes"]) == 2
+    assert (await client.create(pod()))[0] == 429
 
 
 async def test_no_environment_value_reaches_the_cache_or_the_log(client: ServerClient, server: Programs) -> None:

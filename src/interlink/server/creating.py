@@ -32,7 +32,8 @@ _FINISH_WITHIN_S = 10.0
 
 
 class Limits:
-    """How much is taken on at a time: pods that are known, creates that wait for the plugin."""
+    """When creates are refused: so many pods are known, so many creates wait for the plugin. Adopting has no limit, for
+    the jobs are there."""
 
     def __init__(self, *, pods: int, waiting_creates: int) -> None:
         self.pods = pods
