@@ -125,7 +125,9 @@ class Creator:
         if self._is_stopping:
             raise Unreachable("the server is stopping; repeat later")
         if len(self._submissions) >= self._limits.waiting_creates:
-            raise Overloaded(f"{len(self._submissions)} creates wait for the plugin already; repeat later")
+            raise Overloaded(
+                f"{len(self._submissions)} creates wait for the plugin already (MaxWaitingCreates); repeat later"
+            )
         if uid not in self._ledger.newest() and len(self._ledger.newest()) >= self._limits.pods:
             raise Overloaded(f"{self._limits.pods} pods are known already, which is the configured limit (MaxPods)")
         self._submissions[uid] = submission
