@@ -1,7 +1,9 @@
 """Create, once, whatever happens on the way. Names as in the list of failures of the existing server."""
 
 import asyncio
+import json
 from collections.abc import Callable
+from typing import Any
 
 import aiohttp
 import pytest
@@ -240,6 +242,27 @@ async def test_another_owners_pod_is_refused(
     assert (await stranger.ask("/getLogs", {"PodUID": uid_of(document), "ContainerName": "c"}))[0] == 404
     assert (await client.create({**document, "spec": {**document["spec"], "nodeName": "vk2"}}))[0] == 409
     assert "running" in plugin.jobs[uid_of(document)]
+
+
+@pytest.mark.parametrize("told", ["", "another-pod"])
+async def test_c12_answer_that_names_another_pod(
+    client: ServerClient, plugin: StrangePlugin, server: Programs, told: str
+) -> None:
+    """The job id is the pod's that was asked for, also after a restart; nothing is submitted twice."""
+
+    async def mistaken(_: web.Request, data: Any) -> web.Response:
+        plugin.accept(data)
+        return web.json_response({"PodUID": told, "PodJID": "j-1"})
+
+    plugin.behaviours["create"] = mistaken
+    document = pod()
+    first = await client.create(document)
+    server.server.restart()
+    second = await client.create(document)
+
+    for code, text in (first, second):
+        assert (code, json.loads(text)) == (200, {"PodUID": uid_of(document), "PodJID": "j-1"})
+    assert plugin.submissions == {uid_of(document): 1}
 
 
 async def test_limits_answer_with_the_reason(
