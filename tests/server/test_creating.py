@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -308,6 +309,29 @@ async def test_pods_with_jobs_are_adopted_above_the_limit(
     assert answer["adopted"] == 2
     assert len((await client.changes())["changes"]) == 2
     assert (await client.create(pod()))[0] == 429
+
+
+async def test_the_token_that_the_plugin_wants(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """SidecarTokenFile is shown with each call, as the file is then."""
+    shown: list[str | None] = []
+
+    async def look(request: web.Request, _: object) -> None:
+        shown.append(request.headers.get("Authorization"))
+
+    plugin.behaviours["create"] = look
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    programs = make_server(SidecarTokenFile=str(token))
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+
+    await client.create(pod())
+    token.write_text("two")
+    await client.create(pod())
+
+    assert shown == ["Bearer one", "Bearer two"]
 
 
 async def test_no_environment_value_reaches_the_cache_or_the_log(client: ServerClient, server: Programs) -> None:

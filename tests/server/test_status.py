@@ -311,3 +311,29 @@ async def test_node_that_names_itself_sees_its_own_pods_only(client: ServerClien
     assert logs == [404, 200]
     assert [{status["UID"] for status in found} for found in told] == [{uid_of(own)}, {uid_of(own), uid_of(other)}]
     assert (await client.ask("/getLogs", question | {"PodUID": uid_of(own)}, headers=named))[0] == 200
+
+
+async def test_both_dialects_at_one_server(
+    client: ServerClient, session: aiohttp.ClientSession, server: Programs, plugin: StrangePlugin
+) -> None:
+    """An existing virtual kubelet and ours side by side: each sees and ends its own pods."""
+    ours = ServerClient(session, server.server_port, cluster="blue")
+    old, new = pod(node="old"), pod(node="new")
+    assert (await client.create(old))[0] == 200
+    assert (await ours.create(new))[0] == 200
+    await ours.announce({**new, "metadata": {**new["metadata"], "annotations": {"JobID": "j"}}}, node="new")
+    plugin.end(uid_of(old), 3)
+
+    await client.until_state(old, "terminated")
+    told = await ours.changes(node="new")
+
+    assert [change["status"]["UID"] for change in told["changes"]] == [uid_of(new)]
+    assert [status["UID"] for status in await client.status()] == [uid_of(old)]
+    assert (await client.ask("/delete", old))[0] == 200
+    assert "running" in plugin.jobs[uid_of(new)]
+    assert (await ours.announce(node="new"))["deleted"] == 1
+    assert await until_async(lambda: _is_ended(plugin, new), deadline_s=20)
+
+
+async def _is_ended(plugin: StrangePlugin, document: Document) -> bool:
+    return "terminated" in plugin.jobs[uid_of(document)]
