@@ -152,7 +152,7 @@ def _question(pod: Pod) -> Pod:
 
 
 def _containers(status: JobStatus) -> tuple[list[ContainerStatus], list[ContainerStatus]]:
-    return views.readable(status.containers), views.readable(status.init_containers)
+    return views.readable(status.containers, status.uid), views.readable(status.init_containers, status.uid)
 
 
 def _says_something(status: JobStatus) -> bool:
