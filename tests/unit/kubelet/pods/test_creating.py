@@ -5,6 +5,10 @@ from typing import Any, cast
 
 import prometheus_client
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from interlink.kube.client import KubeClient
 from interlink.kube.events import Note
@@ -92,3 +96,18 @@ async def test_a_create_that_fails_is_not_measured() -> None:
     assert view.waiting is not None
     assert (view.waiting.reason, view.waiting.message) == ("SiteUnreachable", "the plugin is away")
     assert [note.reason for note in around.told] == ["BackOff"]
+
+
+@in_virtual_time
+async def test_a_create_is_a_span() -> None:
+    """Of the call to the server, about the pod."""
+    around, exporter, provider = Around(), InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trace, "get_tracer", provider.get_tracer)
+        await around.creator.create(seen(), seen_at=0.0)
+
+    [span] = exporter.get_finished_spans()
+    assert span.name == "CreatePodVK"
+    assert span.attributes is not None
+    assert span.attributes["pod.uid"] == "uid-1"
