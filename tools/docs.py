@@ -58,12 +58,16 @@ PROGRAMS = (
 
 # Variables that belong to no configuration file.
 COMMON_VARIABLES = {
-    "ENABLE_TRACING": "`1`: send traces to an OTLP collector. Needs the extra `tracing`.",
+    "ENABLE_TRACING": (
+        "`1`: send traces to an OTLP collector: of each request of the server and of our plugins, of each create and"
+        " deletion of the virtual kubelet. Needs the extra `tracing`."
+    ),
     "TELEMETRY_ENDPOINT": "The collector; without it `localhost:4317`.",
     "TELEMETRY_UNIQUE_ID": "The end of the service's name in traces; without it a new UUID.",
     "TELEMETRY_CA_CRT_FILEPATH": "The collector's authority; then the connection is mutual TLS.",
     "TELEMETRY_CLIENT_CRT_FILEPATH": "The certificate to show to the collector.",
     "TELEMETRY_CLIENT_KEY_FILEPATH": "The key of that certificate.",
+    "TELEMETRY_INSECURE_SKIP_VERIFY": "`true`: trust what certificate the collector shows at the start.",
     "ENABLE_PPROF": "`true`: serve profiles of the server or the virtual kubelet, as `Pprof.Enabled`.",
     "PPROF_ADDRESS": "Wins over `Pprof.Address`.",
     "PPROF_PORT": "Wins over `Pprof.Port`.",

@@ -94,6 +94,23 @@ def test_kill_in_the_middle_of_deletes(programs: Programs, pods: Pods, point: st
     assert until(lambda: living_jobs(programs.jobs) == [], deadline_s=20)
 
 
+@pytest.mark.parametrize("point", ["vk.delete.before", "vk.delete.after"])
+def test_pod_that_vanishes_after_a_kill_in_its_deletion(programs: Programs, pods: Pods, point: str) -> None:
+    """D3: killed around the request to the server, and somebody takes the object away: no job is left."""
+    pods.start_many(2, "sleep 600")
+    pods.wait_all("Running", 2)
+    program = restart_with(programs, point, at_hit=1)
+    pods.kubectl("delete", "pod", "p0", "--wait=false")
+    program.await_death()
+    pods.kubectl("delete", "pod", "p0", "--force", "--grace-period=0")
+
+    program.start()
+
+    pods.wait_gone("p0")
+    assert until(lambda: len(living_jobs(programs.jobs)) == 1, deadline_s=20)
+    assert pods.get("p1")["status"]["phase"] == "Running"
+
+
 @pytest.mark.parametrize("point", RECOVERIES)
 def test_kill_in_the_middle_of_recovery(programs: Programs, pods: Pods, point: str) -> None:
     """A recovery that is killed half-way and done again ends in the same state."""

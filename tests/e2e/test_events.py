@@ -74,6 +74,46 @@ def test_a_missing_secret_t17(pods: Pods, programs: Programs) -> None:
     assert "s3cr3t-value" not in json.dumps(wait_for(pods, "p", "Started"))
 
 
+def test_a_daemonsets_pod_that_cannot_run_here(pods: Pods, programs: Programs) -> None:
+    """It stays pending; why is told once, also when the pod is touched and the virtual kubelet starts again."""
+    elsewhere = {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"no": "node"}}  # we make the pod
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": elsewhere}
+    spec = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
+    pods.apply({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec})
+    uid = pods.kubectl("get", "daemonset", "d", "-o", "jsonpath={.metadata.uid}")
+    document = pods.pod("p", "true", hostNetwork=True)
+    document["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": uid}]
+    pods.apply(document)
+    wait_for(pods, "p", "HostNamespacesNotSupported")
+    assert programs.kubelet is not None
+
+    pods.kubectl("label", "pod", "p", "touched=yes")
+    programs.kubelet.restart()
+    pods.start("later", "true")
+    pods.wait("later", "Succeeded")
+
+    [event] = events(pods, "p")
+    assert (event["type"], event["count"], "hostNetwork" in event["message"]) == ("Warning", 1, True)
+    assert pods.get("p")["status"]["phase"] == "Pending"
+
+
+def test_an_ephemeral_container_that_is_refused(pods: Pods, programs: Programs) -> None:
+    """The event is about that container; there is one, also after a restart."""
+    pods.start("p", "sleep 600")
+    pods.wait("p", "Running")
+    pods.kubectl("debug", "p", "--image=busybox", "--container=d", "--", "true")
+
+    wait_for(pods, "p", "Failed")
+    assert programs.kubelet is not None
+    programs.kubelet.restart()
+    pods.start("later", "true")
+    pods.wait("later", "Succeeded")
+
+    [event] = [event for event in events(pods, "p") if event["reason"] == "Failed"]
+    assert (event["involvedObject"]["fieldPath"], event["count"]) == ("spec.ephemeralContainers{d}", 1)
+    assert "runs no ephemeral containers" in event["message"]
+
+
 def test_a_site_that_goes_and_comes(pods: Pods, programs: Programs, cluster: Cluster, node_name: str) -> None:
     """The node tells it, and a pod that waits for the site."""
 

@@ -1,7 +1,10 @@
 """Create, once, whatever happens on the way. Names as in the list of failures of the existing server."""
 
 import asyncio
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -242,6 +245,27 @@ async def test_another_owners_pod_is_refused(
     assert "running" in plugin.jobs[uid_of(document)]
 
 
+@pytest.mark.parametrize("told", ["", "another-pod"])
+async def test_c12_answer_that_names_another_pod(
+    client: ServerClient, plugin: StrangePlugin, server: Programs, told: str
+) -> None:
+    """The job id is the pod's that was asked for, also after a restart; nothing is submitted twice."""
+
+    async def mistaken(_: web.Request, data: Any) -> web.Response:
+        plugin.accept(data)
+        return web.json_response({"PodUID": told, "PodJID": "j-1"})
+
+    plugin.behaviours["create"] = mistaken
+    document = pod()
+    first = await client.create(document)
+    server.server.restart()
+    second = await client.create(document)
+
+    for code, text in (first, second):
+        assert (code, json.loads(text)) == (200, {"PodUID": uid_of(document), "PodJID": "j-1"})
+    assert plugin.submissions == {uid_of(document): 1}
+
+
 async def test_limits_answer_with_the_reason(
     plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
 ) -> None:
@@ -257,12 +281,57 @@ async def test_limits_answer_with_the_reason(
     plugin.behaviours["create"] = slow
     waiting = asyncio.create_task(client.create(pod()))
     assert await until_async(lambda: _called(plugin, "create", 1), deadline_s=10)
-    assert (await client.create(pod()))[0] == 429
+    code, text = await client.create(pod())
+    assert (code, "MaxWaitingCreates" in text) == (429, True)
     gate.set()
     assert (await waiting)[0] == 200
-    assert [(await client.create(pod()))[0] for _ in range(3)] == [200, 200, 429]
-    assert (await client.ask("/create", b"x" * 20_000))[0] == 413
+    assert [(await client.create(pod()))[0] for _ in range(2)] == [200, 200]
+    code, text = await client.create(pod())
+    assert (code, "MaxPods" in text) == (429, True)
+    code, text = await client.ask("/create", b"x" * 20_000)
+    assert (code, "body size 10000 exceeded" in text) == (413, True)
     assert (await client.ask("/healthz", method="GET"))[0] == 200
+
+
+async def test_pods_with_jobs_are_adopted_above_the_limit(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """Their jobs are there, whatever the limit says; a create after that is refused."""
+    programs = make_server(MaxPods=1)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    documents = [pod(job_id="job-1"), pod(job_id="job-2")]
+    for document in documents:
+        plugin.run(uid_of(document))
+
+    answer = await client.announce(*documents)
+
+    assert answer["adopted"] == 2
+    assert len((await client.changes())["changes"]) == 2
+    assert (await client.create(pod()))[0] == 429
+
+
+async def test_the_token_that_the_plugin_wants(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """SidecarTokenFile is shown with each call, as the file is then."""
+    shown: list[str | None] = []
+
+    async def look(request: web.Request, _: object) -> None:
+        shown.append(request.headers.get("Authorization"))
+
+    plugin.behaviours["create"] = look
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    programs = make_server(SidecarTokenFile=str(token))
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+
+    await client.create(pod())
+    token.write_text("two")
+    await client.create(pod())
+
+    assert shown == ["Bearer one", "Bearer two"]
 
 
 async def test_no_environment_value_reaches_the_cache_or_the_log(client: ServerClient, server: Programs) -> None:

@@ -111,6 +111,24 @@ async def test_s6_pods_that_left_kubernetes_unseen(client: ServerClient, plugin:
     assert all("running" in plugin.jobs[uid_of(document)] for document in documents[:5])
 
 
+async def test_d8_ended_pod_that_left_kubernetes_unseen(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """Collected while the virtual kubelet was down: the plugin is told to clean up, and then the record goes."""
+    gone, kept = await with_jobs(client, 2)
+    for document in (gone, kept):
+        plugin.end(uid_of(document))
+        await client.wait_ended(document)
+
+    async def is_forgotten() -> bool:
+        await client.announce(kept)
+        return not (server.cache / f"{uid_of(gone)}.yaml").exists()
+
+    assert await until_async(is_forgotten, deadline_s=20)
+    assert plugin.calls["delete"] == 1
+    assert (server.cache / f"{uid_of(kept)}.yaml").exists()
+
+
 async def test_a_list_that_is_older_than_a_create_deletes_nothing(client: ServerClient, plugin: StrangePlugin) -> None:
     """An announcement made before a pod came does not take the pod's job away."""
     seen = await client.changes()

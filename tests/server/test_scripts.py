@@ -41,6 +41,36 @@ def sent_script(plugin: StrangePlugin) -> Any:
     return bodies[-1].get("jobScript")
 
 
+async def test_builder_wins_over_a_template(
+    plugin: StrangePlugin,
+    make_server: Callable[..., Programs],
+    session: aiohttp.ClientSession,
+    aiohttp_builder: Callable[[web.Response], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where the server has only a template; a pod that names no builder gets the template's script."""
+    renderer = tmp_path / "interlink-go-template"
+    renderer.write_text("#!/bin/sh\necho of the template\n")
+    renderer.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    template = tmp_path / "script.tmpl"
+    template.touch()
+    programs = make_server(JobScriptTemplate=str(template))
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    builder, _ = await aiohttp_builder(web.Response(text="of the builder"))
+
+    codes = [
+        (await client.ask("/create", {"pod": pod(), "jobscriptURL": builder}))[0],
+        (await client.ask("/create", {"pod": pod()}))[0],
+    ]
+
+    assert codes == [200, 200]
+    scripts = [json.loads(body)["jobScript"] for body in plugin.bodies if b'"jobScript"' in body]
+    assert scripts == ["of the builder", "of the template\n"]
+
+
 async def test_go_template_makes_the_script(
     plugin: StrangePlugin,
     make_server: Callable[..., Programs],

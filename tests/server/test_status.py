@@ -1,6 +1,7 @@
 """What the server says of jobs: asked once per interval, never concluded from silence."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +295,45 @@ async def test_existing_dialect_with_an_empty_list(client: ServerClient, plugin:
             code, text = await client.ask("/status", body, method=method)
             assert code == 200
             assert all(uid_of(document) in text for document in documents)
+
+
+async def test_node_that_names_itself_sees_its_own_pods_only(client: ServerClient) -> None:
+    """Logs and the empty question; an existing virtual kubelet cannot, and sees its cluster's."""
+    own, other = pod(node="vk"), pod(node="vk-2")
+    for document in (own, other):
+        await client.create(document)
+    question = {"PodUID": uid_of(other), "ContainerName": "c"}
+    named, unnamed = {"InterLink-Node": "vk"}, dict[str, str]()
+
+    logs = [(await client.ask("/getLogs", question, headers=headers))[0] for headers in (named, unnamed)]
+    told = [json.loads((await client.ask("/status", [], headers=headers))[1]) for headers in (named, unnamed)]
+
+    assert logs == [404, 200]
+    assert [{status["UID"] for status in found} for found in told] == [{uid_of(own)}, {uid_of(own), uid_of(other)}]
+    assert (await client.ask("/getLogs", question | {"PodUID": uid_of(own)}, headers=named))[0] == 200
+
+
+async def test_both_dialects_at_one_server(
+    client: ServerClient, session: aiohttp.ClientSession, server: Programs, plugin: StrangePlugin
+) -> None:
+    """An existing virtual kubelet and ours side by side: each sees and ends its own pods."""
+    ours = ServerClient(session, server.server_port, cluster="blue")
+    old, new = pod(node="old"), pod(node="new")
+    assert (await client.create(old))[0] == 200
+    assert (await ours.create(new))[0] == 200
+    await ours.announce({**new, "metadata": {**new["metadata"], "annotations": {"JobID": "j"}}}, node="new")
+    plugin.end(uid_of(old), 3)
+
+    await client.until_state(old, "terminated")
+    told = await ours.changes(node="new")
+
+    assert [change["status"]["UID"] for change in told["changes"]] == [uid_of(new)]
+    assert [status["UID"] for status in await client.status()] == [uid_of(old)]
+    assert (await client.ask("/delete", old))[0] == 200
+    assert "running" in plugin.jobs[uid_of(new)]
+    assert (await ours.announce(node="new"))["deleted"] == 1
+    assert await until_async(lambda: _is_ended(plugin, new), deadline_s=20)
+
+
+async def _is_ended(plugin: StrangePlugin, document: Document) -> bool:
+    return "terminated" in plugin.jobs[uid_of(document)]

@@ -57,6 +57,27 @@ async def test_malformed_bodies_end_in_answers(client: ServerClient, server: Pro
     assert "Traceback" not in server.server.log.read_text()
 
 
+async def test_every_line_of_the_log_is_a_json_object(client: ServerClient, server: Programs) -> None:
+    """Also after bytes that are no HTTP, of which each leaves one line."""
+    for data in (
+        b"hello\r\n\r\n",
+        b'GET "/\x1b[31m HTTP/1.1\r\n\r\n',
+        b"POST / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 9000,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.server_port)
+        writer.write(data)
+        async with asyncio.timeout(10):
+            assert (await reader.readline()).split()[1] == b"400"
+        writer.close()
+        await writer.wait_closed()
+    await client.ask("/create", b"{")
+
+    lines = [json.loads(line) for line in server.server.log.read_text().splitlines()]
+
+    assert [line["status"] for line in lines if line["event"] == "request.invalid"] == [400] * 4
+    assert not any("exception" in line for line in lines)
+
+
 async def test_r3_a_client_that_goes_away_while_it_sends(client: ServerClient, server: Programs) -> None:
     """Half a request, then nothing: the server goes on."""
     for route in ("create", "delete", "status", "getLogs"):
@@ -131,6 +152,28 @@ async def test_logs_pass_as_they_come(client: ServerClient, plugin: StrangePlugi
 
     async with asyncio.timeout(10):
         await left.wait()
+
+
+async def test_follow_of_a_silent_log_begins_at_once(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """Before the first line: whoever reads it can tell a silent log from a server that does not answer."""
+    gate = asyncio.Event()
+
+    async def silent(request: web.Request, _: object) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await gate.wait()
+        return response
+
+    plugin.behaviours["logs"] = silent
+    document = pod()
+    await client.create(document)
+    question = {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {"Follow": True}}
+    async with aiohttp.ClientSession() as session, asyncio.timeout(5):
+        response = await session.post(f"http://127.0.0.1:{server.server_port}/getLogs", json=question)
+        gate.set()
+        assert await response.read() == b""
 
 
 async def test_t14_many_followers_do_not_delay_status(

@@ -73,7 +73,11 @@ async def _be_active(
         peer="interLink server",
         tls=settings.server_tls,
         token_file=settings.token_file,
-        headers={messages.CLUSTER_HEADER: owner.cluster, messages.HOLD_HEADER: str(_CREATE_HOLD_S)},
+        headers={
+            messages.CLUSTER_HEADER: owner.cluster,
+            messages.NODE_HEADER: owner.node,
+            messages.HOLD_HEADER: str(_CREATE_HOLD_S),
+        },
     )
     try:
         server = EitherDialect(

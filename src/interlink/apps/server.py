@@ -48,9 +48,9 @@ async def run(settings: ServerSettings) -> None:
 
 def _scripts(settings: ServerSettings) -> ScriptMaker:
     """A builder that a virtual kubelet names comes before the template."""
-    template = settings.template
-    maker: ScriptMaker = GoTemplate(_renderer(), template) if template else NoScripts()
-    return BuilderService(settings.scripts, maker) if settings.scripts else maker
+    if settings.template:
+        return BuilderService(settings.scripts, GoTemplate(_renderer(), settings.template))
+    return BuilderService(settings.scripts, NoScripts()) if settings.scripts else NoScripts()
 
 
 def _renderer() -> Path:

@@ -2,25 +2,22 @@
 
 import asyncio
 import json
-from pathlib import Path
 
 import click
 import msgspec
 
-from interlink.cli import programs
+from interlink.cli import connecting, programs
+from interlink.cli.connecting import Credentials
 from interlink.cli.tables import output_option
-from interlink.model.errors import ModelError
-from interlink.sdk import addresses, tls
+from interlink.model.errors import ConfigurationError
 from interlink.sdk.client import PluginClient
 from interlink.sdk.conformance import suite
 from interlink.sdk.conformance.subject import Options, Subject
 from interlink.sdk.conformance.suite import Outcome, Result
 from interlink.sdk.errors import SDKError, Unreachable
-from interlink.sdk.tls import TLSFile
 from interlink.sdk.transport import Link
 
 _MARKS = {Outcome.PASSED: "ok", Outcome.FAILED: "FAILED", Outcome.WARNING: "warning", Outcome.SKIPPED: "skipped"}
-_FILE = click.Path(path_type=Path)
 
 
 def _pair(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -38,10 +35,7 @@ def _pair(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dic
 )
 @click.option("--start", "start_s", default=60.0, show_default=True, help="Seconds a job may take to start, or to end.")
 @click.option("--restart", default="", metavar="COMMAND", help="Kills the plugin and starts it again, through sh.")
-@click.option("--token-file", type=_FILE, metavar="FILE", help="The bearer token that the plugin wants to see.")
-@click.option("--ca-file", type=_FILE, metavar="FILE", help="The authority to trust, for https.")
-@click.option("--cert-file", type=_FILE, metavar="FILE", help="The certificate to show, for https.")
-@click.option("--key-file", type=_FILE, metavar="FILE", help="The key of the certificate.")
+@connecting.options
 @click.option("--list", "is_listing", is_flag=True, help="Show the checks and stop.")
 @output_option
 @click.argument("names", nargs=-1)
@@ -51,10 +45,7 @@ def conformance(
     annotations: dict[str, str],
     start_s: float,
     restart: str,
-    token_file: Path | None,
-    ca_file: Path | None,
-    cert_file: Path | None,
-    key_file: Path | None,
+    credentials: Credentials,
     is_listing: bool,
     output: str,
     names: tuple[str, ...],
@@ -80,16 +71,10 @@ def conformance(
         else:
             click.echo("\n".join(f"{row['level']:7}{row['check']}: {row['promise']}" for row in rows))
         return
-    try:
-        address = addresses.parse(url, None, key="--plugin")
-        files = TLSFile(cert_file=_text(cert_file), key_file=_text(key_file), ca_cert_file=_text(ca_file))
-        context = tls.client_context(files, key="--ca-file, --cert-file") if address.scheme == "https" else None
-    except ModelError as error:
-        raise programs.Mistake(str(error)) from error
     options = Options(image=image, annotations=annotations, start_s=start_s, restart=restart)
 
     async def work() -> list[Result]:
-        link = Link(address, peer="plugin", tls=context, token_file=token_file)
+        link = connecting.link(url, credentials, key="--plugin", peer="plugin")
         try:
             await _find(link)
             results = []
@@ -101,7 +86,10 @@ def conformance(
         finally:
             await link.close()
 
-    results = asyncio.run(work())
+    try:
+        results = asyncio.run(work())
+    except ConfigurationError as error:
+        raise programs.Mistake(str(error)) from error
     if output == "json":
         click.echo(json.dumps(msgspec.to_builtins(results), indent=2))
     else:
@@ -119,10 +107,6 @@ async def _find(link: Link) -> None:
         raise click.ClickException(str(error)) from error
     except SDKError:
         return
-
-
-def _text(path: Path | None) -> str:
-    return str(path) if path else ""
 
 
 def _tell(result: Result) -> None:

@@ -12,7 +12,8 @@ import msgspec
 import stamina
 
 from interlink.apps import submitting
-from interlink.cli import tables
+from interlink.cli import connecting, tables
+from interlink.cli.connecting import Credentials
 from interlink.cli.programs import Mistake
 from interlink.kubelet.dialects.own import Remote
 from interlink.kubelet.errors import KubeletError
@@ -20,9 +21,7 @@ from interlink.model import ids, statuses
 from interlink.model.errors import ConfigurationError, ModelError
 from interlink.model.ids import Owner
 from interlink.model.pods import ObjectMeta, Pod, PodSpec
-from interlink.sdk import addresses
 from interlink.sdk.errors import SDKError
-from interlink.sdk.transport import Link
 from interlink.wire import messages
 from interlink.wire.messages import Change, LogOptions, LogRequest
 
@@ -39,14 +38,15 @@ _COLUMNS = {
 class Target:
     """The server and the owner whose pods are meant."""
 
-    def __init__(self, server: str, owner: Owner) -> None:
+    def __init__(self, server: str, owner: Owner, credentials: Credentials) -> None:
         self.server = server
         self.owner = owner
+        self._credentials = credentials
 
     @contextlib.asynccontextmanager
     async def remote(self) -> AsyncIterator[Remote]:
-        address = addresses.parse(self.server, None, key="--server")
-        link = Link(address, peer="interLink server", headers={messages.CLUSTER_HEADER: self.owner.cluster})
+        headers = {messages.CLUSTER_HEADER: self.owner.cluster, messages.NODE_HEADER: self.owner.node}
+        link = connecting.link(self.server, self._credentials, key="--server", peer="interLink server", headers=headers)
         try:
             yield Remote(link, self.owner, may_act=lambda: None)
         finally:
@@ -72,8 +72,9 @@ def _owner(_: click.Context, __: click.Parameter, value: str) -> Owner:
     callback=_owner,
     help="CLUSTER/NODE whose pods are meant.",
 )
+@connecting.options
 @click.pass_context
-def pods(context: click.Context, server: str, owner: Owner) -> None:
+def pods(context: click.Context, server: str, owner: Owner, credentials: Credentials) -> None:
     """Look at a server's pods, or give it pods without Kubernetes.
 
     \b
@@ -81,7 +82,7 @@ def pods(context: click.Context, server: str, owner: Owner) -> None:
       interlink pods --server http://127.0.0.1:3000 submit -f pod.yaml
       interlink pods list
     """
-    context.obj = Target(server, owner)
+    context.obj = Target(server, owner, credentials)
 
 
 @pods.command()

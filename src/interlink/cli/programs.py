@@ -64,10 +64,10 @@ def run(
     try:
         failpoints.configure(os.environ)
         settings = load(read(config), os.environ, str(config or "environment"))
+        logging.configure(settings.log_level)
         tracing.configure(os.environ, service=service)
     except (ModelError, ValueError) as error:
         raise Mistake(str(error)) from error
-    logging.configure(settings.log_level)
     for key in settings.unknown_keys:
         structlog.get_logger("interlink").warning("configuration.unknown-key", key=key, file=str(config))
     _collect_rarely()

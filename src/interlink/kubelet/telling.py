@@ -16,6 +16,7 @@ from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus, PodStatus
 
 _SILENT: Failing = MappingProxyType({})
+_NOT_TRIED = ("HostNamespacesNotSupported", "PodOSNotSupported", "RejectedBackOff")
 _NEVER_RAN = ("StartError", "ContainerCannotRun", "ContainerStatusUnknown")
 
 
@@ -41,7 +42,26 @@ def of_change(pod: Pod, after: PodStatus, failing: Failing = _SILENT) -> list[No
         for status in statuses or []
         for note in _of_container(pod, before.get(status.name), status, failing, is_init=is_init)
     ]
-    return [*notes, *_of_failure(pod, after)]
+    return [*_of_admission(pod, after), *notes, *_of_ephemeral(pod, after), *_of_failure(pod, after)]
+
+
+def _of_admission(pod: Pod, after: PodStatus) -> Iterator[Note]:
+    """A pod that is left pending, or is not tried yet; once, for its status says it from then on."""
+    told = {_waits_for(status) for status in _all(pod.status)}
+    for waiting in (status.waiting for status in _all(after) if status.waiting is not None):
+        reason = waiting.reason or ""
+        if reason in _NOT_TRIED and reason not in told:
+            yield Note(about_pod(pod), reason, waiting.message or reason, is_warning=True)
+            return
+
+
+def _of_ephemeral(pod: Pod, after: PodStatus) -> Iterator[Note]:
+    """What `kubectl debug` has added, and is refused as soon as it is seen."""
+    told = {status.name for status in pod.status.ephemeral_container_statuses or []}
+    for status in after.ephemeral_container_statuses or []:
+        if status.name not in told and status.terminated is not None:
+            about = msgspec.structs.replace(about_pod(pod), field_path=f"spec.ephemeralContainers{{{status.name}}}")
+            yield Note(about, "Failed", f"Error: {status.terminated.message}", is_warning=True)
 
 
 def _all(status: PodStatus) -> list[ContainerStatus]:

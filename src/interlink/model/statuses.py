@@ -22,7 +22,9 @@ class Running(_Slim, frozen=True):
 
 
 class Terminated(_Slim, frozen=True, omit_defaults=False):
-    exit_code: int = 0
+    """An end that comes without an exit code is no success: a job that an administrator removed has none."""
+
+    exit_code: int = 137
     signal: int | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
     message: str | None = None

@@ -5,6 +5,8 @@ import sys
 
 import structlog
 
+from interlink.sdk import library_logs
+
 
 def configure(level: str) -> None:
     """`level` is debug, info, warning or error. Library warnings go the same way."""
@@ -22,6 +24,4 @@ def configure(level: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format='{"event": "library", "message": "%(message)s"}'
-    )
+    logging.basicConfig(level=logging.WARNING, handlers=[library_logs.handler(renderer)])

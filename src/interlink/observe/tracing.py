@@ -2,7 +2,8 @@
 
 ENABLE_TRACING=1 switches them on. TELEMETRY_ENDPOINT (localhost:4317) is the collector, TELEMETRY_UNIQUE_ID the end of
 the service's name. With TELEMETRY_CA_CRT_FILEPATH the connection is mutual TLS, for which TELEMETRY_CLIENT_CRT_FILEPATH
-and TELEMETRY_CLIENT_KEY_FILEPATH are needed too. Needs the extra `tracing`.
+and TELEMETRY_CLIENT_KEY_FILEPATH are needed too; with TELEMETRY_INSECURE_SKIP_VERIFY=true the certificate that the
+collector shows at the start is trusted, whoever has signed it. Needs the extra `tracing`.
 """
 
 import uuid
@@ -10,9 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import structlog
 from opentelemetry import trace
 
 from interlink.model.errors import ConfigurationError
+from interlink.observe import pinning
+
+log = structlog.get_logger(__name__)
 
 _FILES = ("TELEMETRY_CA_CRT_FILEPATH", "TELEMETRY_CLIENT_KEY_FILEPATH", "TELEMETRY_CLIENT_CRT_FILEPATH")
 
@@ -30,10 +35,10 @@ def configure(environment: Mapping[str, str], *, service: str) -> None:
         raise ConfigurationError(
             "ENABLE_TRACING: install the extra: pip install 'interlink-kubelet[tracing]'"
         ) from error
+    endpoint = environment.get("TELEMETRY_ENDPOINT") or "localhost:4317"
+    credentials, options = _security(environment, endpoint)
     exporter = OTLPSpanExporter(
-        endpoint=environment.get("TELEMETRY_ENDPOINT") or "localhost:4317",
-        insecure=not environment.get(_FILES[0]),
-        credentials=_credentials(environment),
+        endpoint=endpoint, insecure=credentials is None, credentials=credentials, channel_options=options
     )
     name = f"{service}-{environment.get('TELEMETRY_UNIQUE_ID') or uuid.uuid4()}"
     provider = TracerProvider(resource=Resource.create({"service.name": name}))
@@ -41,12 +46,21 @@ def configure(environment: Mapping[str, str], *, service: str) -> None:
     trace.set_tracer_provider(provider)
 
 
-def _credentials(environment: Mapping[str, str]) -> Any:
+def _security(environment: Mapping[str, str], endpoint: str) -> tuple[Any, Any]:
+    """What gRPC needs for mutual TLS: credentials, and the options of the channel."""
     if not environment.get(_FILES[0]):
-        return None
+        return None, None
     import grpc
 
-    return grpc.ssl_channel_credentials(*(_read(environment, variable) for variable in _FILES))
+    authority, key, certificate = (_read(environment, variable) for variable in _FILES)
+    options = None
+    if environment.get("TELEMETRY_INSECURE_SKIP_VERIFY") == "true":
+        try:
+            authority, name = pinning.shown_by(endpoint)
+            options = (("grpc.ssl_target_name_override", name),)
+        except (OSError, ValueError) as error:
+            log.warning("tracing.collector-unknown", error=str(error), consequence="its certificate is verified")
+    return grpc.ssl_channel_credentials(authority, key, certificate), options
 
 
 def _read(environment: Mapping[str, str], variable: str) -> bytes:

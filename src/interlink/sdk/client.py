@@ -21,6 +21,8 @@ from interlink.wire.messages import (
 
 CREATE_TIMEOUT_S = 120.0
 CALL_TIMEOUT_S = 30.0
+# Until a log begins, as long as the existing server waits: some plugins answer only when the first line is there.
+LOG_TIMEOUT_S = 120.0
 
 
 class PluginClient:
@@ -65,7 +67,10 @@ class PluginClient:
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest, *, session: str = "") -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._link.stream("GET", "/getLogs", codec.encode(request), session=session) as chunks:
+        """Once it has begun it may be silent for as long as nothing is written."""
+        async with self._link.stream(
+            "GET", "/getLogs", codec.encode(request), timeout_s=LOG_TIMEOUT_S, session=session
+        ) as chunks:
             yield chunks
 
     async def ping(self) -> bytes:

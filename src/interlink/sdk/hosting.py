@@ -15,6 +15,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from interlink.model.errors import ConfigurationError, ModelError
+from interlink.sdk import refusing
 from interlink.sdk.addresses import Address
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Overloaded, Refused, Rejected, SDKError, Unreachable
 from interlink.wire import codec
@@ -127,11 +128,19 @@ async def _errors_as_answers(request: web.Request, handler: Handler) -> web.Stre
         return await handler(request)
     except SDKError as error:
         status, kind = _ANSWERS.get(type(error), (502, "unknown"))
+        if not isinstance(error, NotFound):
+            refusing.refused(request, status, str(error))
         return _problem(status, kind, str(error))
-    except (codec.InvalidMessage, ModelError) as error:
-        log.warning("request.invalid", path=request.path, error=str(error))
+    except (codec.InvalidMessage, ModelError, web.RequestPayloadError) as error:
+        refusing.broken(request, 400, str(error))
         return _problem(400, "invalid", str(error))
-    except (web.HTTPException, asyncio.CancelledError, ConnectionResetError):
+    except web.HTTPRequestEntityTooLarge as answer:
+        refusing.broken(request, answer.status, answer.text or answer.reason)
+        raise
+    except web.HTTPException as answer:
+        refusing.refused(request, answer.status, answer.text or answer.reason)
+        raise
+    except (asyncio.CancelledError, ConnectionResetError):
         raise
     except Exception as error:  # the outer edge of a request
         log.error("request.failed", path=request.path, error=repr(error), exc_info=True)
@@ -149,7 +158,9 @@ async def serving(app: web.Application, address: Address, *, tls: ssl.SSLContext
     Raises ConfigurationError when the address cannot be taken.
     """
     listener = _listener(address)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=10, handler_cancellation=True)
+    runner = web.AppRunner(
+        app, access_log=None, logger=refusing.library_logger(), shutdown_timeout=10, handler_cancellation=True
+    )
     try:
         await runner.setup()
         await web.SockSite(runner, listener, ssl_context=tls, backlog=1024).start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from interlink.aio.supervising import run_repeatedly
 from interlink.model import ids
 from interlink.model.errors import ModelError
 from interlink.model.pods import Pod
-from interlink.sdk import hosting, listening, running, tokens
+from interlink.sdk import hosting, library_logs, listening, running, tokens, tracing
 from interlink.sdk.listening import Listening
 from interlink.sdk.plugin import Metered, Plugin, Recurring, Refreshing
 from interlink.sdk.tls import TLSFile
@@ -22,6 +23,13 @@ from interlink.wire import codec, messages
 from interlink.wire.messages import CreateAnswer, LogRequest, Refresh, RetrievedPodData, UsageRequest
 
 log = structlog.get_logger(__name__)
+
+_SPANS = {
+    "/create": "CreateSidecar",
+    "/delete": "DeleteSidecar",
+    "/status": "StatusSidecar",
+    "/getLogs": "GetLogsSidecar",
+}
 
 
 def serve(plugin: Plugin, address: str, *, tls: TLSFile | None = None, token_file: str | Path = "") -> None:
@@ -64,12 +72,13 @@ def _log_to_stderr() -> None:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    logging.basicConfig(level=logging.WARNING, handlers=[library_logs.handler(structlog.processors.JSONRenderer())])
 
 
 def application(plugin: Plugin, *, guard: Middleware | None = None) -> web.Application:
     """Any method is accepted on the routes of the existing contract, as its programs use GET and POST alike."""
     handlers = _Handlers(plugin)
-    return hosting.application(
+    app = hosting.application(
         [
             web.route("*", "/create", handlers.create),
             web.route("*", "/delete", handlers.delete),
@@ -82,6 +91,8 @@ def application(plugin: Plugin, *, guard: Middleware | None = None) -> web.Appli
         readiness=list,
         guard=guard,
     )
+    app.middlewares.append(tracing.middleware("interlink-sidecar", _SPANS))
+    return app
 
 
 def _usage(plugin: Metered) -> hosting.Handler:
@@ -107,12 +118,14 @@ class _Handlers:
     async def create(self, request: web.Request) -> web.Response:
         data = codec.decode_one(await request.read(), RetrievedPodData)
         pod = codec.decode(bytes(data.pod), Pod)
+        tracing.tell_pod(pod)
         job_id = await self._plugin.create(data)
         log.info("job.created", pod=pod.full_name, pod_uid=pod.uid, job_id=job_id)
         return json_answer(CreateAnswer(pod_uid=pod.uid, job_id=job_id))
 
     async def delete(self, request: web.Request) -> web.Response:
         pod = codec.decode_one(await request.read(), Pod)
+        tracing.tell_pod(pod)
         await self._plugin.delete(pod)
         log.info("job.deleting", pod=pod.full_name, pod_uid=pod.uid)
         return web.Response(text="the job is being ended")
@@ -138,7 +151,11 @@ async def stream(request: web.Request, chunks: AsyncIterator[bytes]) -> web.Stre
     An error before the first chunk is an error answer; a later one cuts the connection, so that nobody takes a part for
     the whole.
     """
-    first = await anext(chunks, b"")
+    return await pass_on(request, chunks, first=await anext(chunks, b""))
+
+
+async def pass_on(request: web.Request, chunks: AsyncIterator[bytes], *, first: bytes = b"") -> web.StreamResponse:
+    """The same for a stream that has begun elsewhere: the answer begins at once, however silent the stream is."""
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(request)
     with hosting.waiting_for_news(request), contextlib.suppress(ConnectionResetError):

@@ -77,16 +77,24 @@ class Link:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, method: str, path: str, body: bytes, *, session: str = ""
+        self, method: str, path: str, body: bytes, *, timeout_s: float, session: str = ""
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of a 2xx answer as it comes; leaving the context frees the connection. Errors as in `call`."""
-        try:
-            response = await self._session.request(method, path, data=body, headers=self._headers(session))
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._translated(error, path) from error
-        async with response:
-            if not 200 <= response.status < 300:
-                raise self._refusal(response.status, await response.content.read(_TEXT_LIMIT), path)
+        """The body of a 2xx answer as it comes; leaving the context frees the connection. Errors as in `call`.
+
+        The answer must begin within `timeout_s`; afterwards it may be silent for ever, as a followed log.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    response = await stack.enter_async_context(
+                        self._session.request(method, path, data=body, headers=self._headers(session))
+                    )
+                    is_given = 200 <= response.status < 300
+                    text = b"" if is_given else await response.content.read(_TEXT_LIMIT)
+            except (aiohttp.ClientError, OSError) as error:
+                raise self._translated(error, path) from error
+            if not is_given:
+                raise self._refusal(response.status, text, path)
             yield self._chunks(response, path)
 
     async def _chunks(self, response: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:

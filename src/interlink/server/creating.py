@@ -32,7 +32,8 @@ _FINISH_WITHIN_S = 10.0
 
 
 class Limits:
-    """How much is taken on at a time: pods that are known, creates that wait for the plugin."""
+    """When creates are refused: so many pods are known, so many creates wait for the plugin. Adopting has no limit, for
+    the jobs are there."""
 
     def __init__(self, *, pods: int, waiting_creates: int) -> None:
         self.pods = pods
@@ -124,7 +125,9 @@ class Creator:
         if self._is_stopping:
             raise Unreachable("the server is stopping; repeat later")
         if len(self._submissions) >= self._limits.waiting_creates:
-            raise Overloaded(f"{len(self._submissions)} creates wait for the plugin already; repeat later")
+            raise Overloaded(
+                f"{len(self._submissions)} creates wait for the plugin already (MaxWaitingCreates); repeat later"
+            )
         if uid not in self._ledger.newest() and len(self._ledger.newest()) >= self._limits.pods:
             raise Overloaded(f"{self._limits.pods} pods are known already, which is the configured limit (MaxPods)")
         self._submissions[uid] = submission

@@ -62,9 +62,10 @@ class Deleter:
             async with limit:
                 await self._ask(record, codec.encode(record.pod), "")
 
-        for error in await asyncio.gather(*(ask(record) for record in due), return_exceptions=True):
+        errors = await asyncio.gather(*(ask(record) for record in due), return_exceptions=True)
+        for record, error in zip(due, errors, strict=True):
             if isinstance(error, Exception):
-                log.error("job.delete-failed", error=repr(error), exc_info=error)
+                log.error("job.delete-failed", pod_uid=record.pod_uid, error=repr(error), exc_info=error)
 
     async def _ask(self, record: Record, body: bytes, session: str) -> None:
         """A create in flight comes first: what it has made can then be deleted."""

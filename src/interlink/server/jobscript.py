@@ -34,14 +34,15 @@ class NoScripts:
 
 
 class BuilderService:
-    """Asks the builder's URL, and for pods without one the other maker."""
+    """Asks the builder's URL, and for pods without one the other maker; both are told the configuration, if any."""
 
-    def __init__(self, config: ScriptBuildConfig, otherwise: ScriptMaker) -> None:
+    def __init__(self, config: ScriptBuildConfig | None, otherwise: ScriptMaker) -> None:
         self._config = config
         self._otherwise = otherwise
 
     async def completed(self, data: RetrievedPodData, url: str) -> RetrievedPodData:
-        data = msgspec.structs.replace(data, job_config=self._config)
+        if self._config is not None:
+            data = msgspec.structs.replace(data, job_config=self._config)
         if not url:
             return await self._otherwise.completed(data, "")
         return msgspec.structs.replace(data, job_script=await _built(data, url))

@@ -1,7 +1,5 @@
 """HTTP for the service: the existing dialect at any method, our own under `/interlink/v1/`."""
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 import structlog
 from aiohttp import web
@@ -10,9 +8,9 @@ from opentelemetry import trace
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, Owner
 from interlink.model.pods import Pod
-from interlink.sdk import hosting
+from interlink.sdk import hosting, tracing
 from interlink.sdk.errors import Unreachable
-from interlink.sdk.serving import json_answer, stream
+from interlink.sdk.serving import json_answer, pass_on
 from interlink.server.errors import StoreUnavailable
 from interlink.server.service import Service
 from interlink.wire import codec, messages
@@ -28,7 +26,7 @@ from interlink.wire.messages import (
 
 log = structlog.get_logger(__name__)
 
-
+# As the existing system names them.
 _SPANS = {
     "/create": "CreateAPI",
     "/delete": "DeleteAPI",
@@ -36,28 +34,6 @@ _SPANS = {
     "/getLogs": "GetLogsAPI",
     "/pinglink": "PingAPI",
 }
-
-
-@web.middleware
-async def _traced(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Spans under the names that the existing system gives them."""
-    name = _SPANS.get(request.path)
-    if name is None:
-        return await handler(request)
-    with trace.get_tracer("interlink-API").start_as_current_span(name) as span:
-        for header in ("X-Forwarded-Email", "X-Forwarded-User"):
-            span.set_attribute(header, request.headers.get(header, "unknown"))
-        response = await handler(request)
-        span.set_attribute("exit.code", response.status)
-        return response
-
-
-def _tell_span(pod: Pod) -> None:
-    trace.get_current_span().set_attributes(
-        {"pod.name": pod.metadata.name, "pod.namespace": pod.metadata.namespace, "pod.uid": pod.uid}
-    )
 
 
 def application(service: Service, *, create_hold_s: float, body_limit_bytes: int) -> web.Application:
@@ -79,7 +55,7 @@ def application(service: Service, *, create_hold_s: float, body_limit_bytes: int
         readiness=service.problems,
         body_limit_bytes=body_limit_bytes,
     )
-    app.middlewares.append(_traced)
+    app.middlewares.append(tracing.middleware("interlink-API", _SPANS))
     return app
 
 
@@ -96,7 +72,7 @@ class _Routes:
     async def create(self, request: web.Request) -> web.Response:
         message = codec.decode_one(await request.read(), PodCreateRequest)
         pod = codec.decode(bytes(message.pod), Pod)
-        _tell_span(pod)
+        tracing.tell_pod(pod)
         try:
             job_id = await self._service.create(
                 message, pod, _owner(request, pod), session=_session(request), hold_s=self._hold_s(request)
@@ -108,7 +84,7 @@ class _Routes:
     async def delete(self, request: web.Request) -> web.Response:
         body = await request.read()
         pod = codec.decode_one(body, Pod)
-        _tell_span(pod)
+        tracing.tell_pod(pod)
         try:
             await self._service.delete(pod, body, _owner(request, pod), session=_session(request))
         except StoreUnavailable as error:
@@ -118,12 +94,13 @@ class _Routes:
     async def status(self, request: web.Request) -> web.Response:
         pods = codec.decode_list(await request.read(), Pod)
         trace.get_current_span().set_attribute("pods.count", len(pods))
-        return json_answer(await self._service.statuses(pods, _cluster(request)))
+        return json_answer(await self._service.statuses(pods, _cluster(request), node=_node(request)))
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         message = codec.decode(await request.read(), LogRequest)
-        async with self._service.logs(message, _cluster(request), session=_session(request)) as chunks:
-            return await stream(request, chunks)
+        asked = self._service.logs(message, _cluster(request), node=_node(request), session=_session(request))
+        async with asked as chunks:
+            return await pass_on(request, chunks)
 
     async def ping(self, _: web.Request) -> web.Response:
         return web.Response(body=await self._service.ping(), content_type="application/json")
@@ -161,6 +138,11 @@ class _Routes:
 def _cluster(request: web.Request) -> str:
     """An existing virtual kubelet names no cluster: then it is the default one."""
     return ids.cluster_name(request.headers.get(messages.CLUSTER_HEADER, DEFAULT_CLUSTER))
+
+
+def _node(request: web.Request) -> str:
+    """Empty for an existing virtual kubelet, which does not say who it is."""
+    return request.headers.get(messages.NODE_HEADER, "")
 
 
 def _owner(request: web.Request, pod: Pod) -> Owner:

@@ -97,14 +97,15 @@ class Service:
         ids.pod_uid(pod.uid)
         await self._deleter.delete(pod, body, owner, session=session)
 
-    async def statuses(self, pods: Sequence[Pod], cluster: str) -> list[JobStatus]:
-        """The existing dialect: the states of these pods, from memory; the cluster's all for an empty list.
+    async def statuses(self, pods: Sequence[Pod], cluster: str, *, node: str = "") -> list[JobStatus]:
+        """The existing dialect: the states of these pods, from memory; for an empty list all of the cluster's, or of
+        the node's when the caller names itself.
 
         A pod that carries a job id and is not known is adopted: that is how a virtual kubelet that cannot announce
         rebuilds a lost cache. Pods of other owners are left out.
         """
         if not pods:
-            return [_status(record) for record in self._ledger.all_told() if record.owner.cluster == cluster]
+            return [_status(record) for record in self._ledger.all_told() if _is_of(record, cluster, node)]
         await self._adopt_unknown(pods, cluster)
         told = ((pod, self._ledger.told(PodUID(pod.uid))) for pod in pods)
         return [
@@ -177,10 +178,13 @@ class Service:
         )
 
     @contextlib.asynccontextmanager
-    async def logs(self, request: LogRequest, cluster: str, *, session: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Raises NotFound for another cluster's pod, and the errors of the SDK."""
+    async def logs(
+        self, request: LogRequest, cluster: str, *, node: str = "", session: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Raises NotFound for another cluster's pod, for another node's when the caller names its own, and the errors
+        of the SDK."""
         record = self._ledger.told(ids.pod_uid(request.pod_uid))
-        if record is not None and record.owner.cluster != cluster:
+        if record is not None and not _is_of(record, cluster, node):
             raise NotFound(f"there is no pod {request.pod_uid}")
         async with self._plugin.logs(request, session=session) as chunks:
             yield chunks
@@ -199,6 +203,11 @@ class Service:
 
     async def ping(self) -> bytes:
         return await self._plugin.ping()
+
+
+def _is_of(record: Record, cluster: str, node: str) -> bool:
+    """An existing virtual kubelet names no node: then all of its cluster are meant."""
+    return record.owner.cluster == cluster and node in ("", record.owner.node)
 
 
 STATES = ("creating", "live", "deleting", "ended", "rejected")

@@ -50,7 +50,7 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     SweepInterval: the pause between two looks for jobs without pods.
     TombstoneLifetime: how long a deleted pod is remembered when its virtual kubelet does not confirm that it has gone.
     CreateHold: how long a create waits for a plugin that cannot be reached, when the virtual kubelet does not say.
-    MaxPods: how many pods are taken on; more are answered with 429.
+    MaxPods: when so many pods are known, creates are answered with 429; what has a job already is adopted all the same.
     MaxWaitingCreates: how many creates may wait for the plugin; more are answered with 429.
     MaxBodyBytes: the largest request; a larger one is answered with 413.
     VerboseLogging: log at level debug.

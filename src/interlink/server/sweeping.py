@@ -48,7 +48,7 @@ class Sweeper:
         plan = reconciling.plan_sweep(seen, self._ledger.newest(), self.announced, self._suspects)
         self._suspects = plan.suspects
         for orphan in plan.cancel:
-            log.warning("job.orphan", tag=str(orphan.tag), owner=str(orphan.owner))
+            log.warning("job.orphan", pod_uid=orphan.tag.pod_uid, tag=str(orphan.tag), owner=str(orphan.owner))
             metrics.RECONCILED.labels("orphan").inc()
             await self._cancel(orphan.tag.pod_uid, orphan.owner)
 

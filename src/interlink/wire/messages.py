@@ -164,8 +164,10 @@ class PingAnswer(_Wire, frozen=True, omit_defaults=True):
 # --- our own dialect -------------------------------------------------------------------------------------------------
 
 CLUSTER_HEADER = "InterLink-Cluster"
+NODE_HEADER = "InterLink-Node"
 HOLD_HEADER = "InterLink-Hold"
 SESSION_HEADER = "InterLink-Http-Session"
+OWN_ROUTES = "/interlink/v1/"
 ANNOUNCE = "/interlink/v1/announce"
 CHANGES = "/interlink/v1/changes"
 JOBS = "/interlink/v1/jobs"

@@ -1,12 +1,14 @@
 """The verbs of the Kubernetes API against a real HTTP server: answers, errors by what can be done, watches."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import prometheus_client
 import pytest
 from aiohttp import web
 from lightkube.config.models import User
@@ -312,3 +314,46 @@ async def test_an_error_of_the_watcher_is_not_the_servers() -> None:
         with pytest.raises(KeyError):
             async with client.watch("/w", silence_s=5):
                 raise KeyError
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def calls(verb: str, code: str) -> float:
+    return prometheus_client.REGISTRY.get_sample_value("interlink_kube_calls_total", {"verb": verb, "code": code}) or 0
+
+
+@pytest.mark.parametrize("status", [200, 409, 503])
+async def test_calls_are_counted_by_verb_and_code(status: int) -> None:
+    """Each verb of RBAC has its count; those that fail as well."""
+    names = ("get", "create", "update", "patch", "delete", "watch")
+    before = [calls(verb, str(status)) for verb in names]
+    async with client_of(answering(status, {})) as client:
+        for call in (
+            client.get("/x"),
+            client.create("/x", b"{}"),
+            client.replace("/x", b"{}"),
+            client.patch("/x", b"{}"),
+            client.delete("/x", uid="u"),
+            watched_by(client),
+        ):
+            with contextlib.suppress(KubeError):
+                await call
+
+    assert [calls(verb, str(status)) - count for verb, count in zip(names, before, strict=True)] == [1] * 6
+
+
+async def watched_by(client: KubeClient) -> None:
+    async with client.watch("/x", silence_s=5) as lines:
+        async for _ in lines:
+            pass
+
+
+async def test_calls_that_get_no_answer_are_counted() -> None:
+    """With the code `none`."""
+    before = calls("get", "none")
+    async with KubeClient(Credentials(NOWHERE, None, None)) as client:
+        with pytest.raises(Unavailable):
+            await client.get("/x")
+
+    assert calls("get", "none") - before == 1

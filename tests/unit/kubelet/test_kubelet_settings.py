@@ -111,6 +111,40 @@ def test_the_log_level_follows_from_two_switches(text: str, level: str) -> None:
     assert load(BARE + text).log_level == level
 
 
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("", "csr_signer", "kubernetes.io/kubelet-serving"),
+        ("KubeletCSRSignerName: example.com/s", "csr_signer", "example.com/s"),
+        ("DisableCSR: true", "csr_signer", None),
+        ("DisableCSR: true\nKubeletCSRSignerName: example.com/s", "csr_signer", None),
+        ("", "has_projected_volumes", True),
+        ("DisableProjectedVolumes: true", "has_projected_volumes", False),
+        ("", "is_authenticating", True),
+        ("KubeletAuthentication: none", "is_authenticating", False),
+        ("JobScriptBuilderURL: http://b", "job_script_builder_url", "http://b"),
+    ],
+)
+def test_a_key_by_itself(text: str, field: str, value: Any) -> None:
+    """What stands alone in a file has its effect."""
+    assert getattr(load(BARE + text), field) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SkipDownwardAPIResolution: true",
+        "PodCIDR: {Subnet: 10.0.0.0/8, MaxPods: 3}",
+        "Network: {EnableTunnel: true, TunnelImage: t, WildcardDNS: d}",
+        "KubeletHTTP: {Insecure: true}",
+        "VKConfigPath: /c\nServiceAccount: s\nNamespace: n\nPodIP: 10.0.0.1",
+    ],
+)
+def test_keys_of_existing_files_that_mean_nothing_here(text: str) -> None:
+    """They change nothing, and nobody is warned of them."""
+    assert load(BARE + text) == load(BARE)
+
+
 def test_unknown_keys_are_reported() -> None:
     """With their path; they are no error."""
     assert load(BARE + "Colour: red\nResources: {Ram: 1}").unknown_keys == ["Colour", "Resources.Ram"]

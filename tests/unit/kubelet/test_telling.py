@@ -2,13 +2,20 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from interlink.kube.events import Note
 from interlink.kubelet import telling
 from interlink.kubelet.errors import MissingInput
-from interlink.model.statuses import PodStatus
+from interlink.kubelet.pods import admission
+from interlink.kubelet.pods.admission import Verdict
+from interlink.model import phases
+from interlink.model.phases import JobView, Place
+from interlink.model.pods import Pod
+from interlink.model.statuses import PodStatus, Waiting
 from interlink.sdk.errors import Refused, Unreachable
-from tests.unit.builders import Document, ended, pod, running, statuses, waiting
+from tests.unit.builders import NOW, Document, ended, pod, running, statuses, waiting
 
 
 def told(before: list[Document], after: list[Document], **fields: Any) -> list[str]:
@@ -86,6 +93,58 @@ def test_a_container_that_cannot_be_found_was_not_started_now() -> None:
     entry["state"]["terminated"]["reason"] = "ContainerStatusUnknown"
 
     assert told([], [entry]) == []
+
+
+DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]}
+
+
+@pytest.mark.parametrize("spec", [{"hostNetwork": True}, {"os": {"name": "windows"}}])
+def test_a_pod_that_is_left_pending_is_told_once(spec: Document) -> None:
+    """Why a DaemonSet's pod does not come; not again with each look at it."""
+    daemon = pod(metadata=DAEMON, **spec, initContainers=[{"name": "i"}])
+    objection = admission.objection(daemon)
+    assert objection is not None
+    assert objection.verdict is Verdict.IGNORE
+
+    before, after = told_of_waiting(daemon, Waiting(reason=objection.reason, message=objection.message))
+
+    assert [(note.reason, note.message, note.is_warning) for note in before] == [
+        (objection.reason, objection.message, True)
+    ]
+    assert after == []
+
+
+def test_a_pod_that_waits_for_its_controller_is_told_once() -> None:
+    """The seconds of the text change, the reason does not."""
+    found = pod()
+    before, after = told_of_waiting(found, Waiting(reason="RejectedBackOff", message="tried again in 2 s"))
+
+    assert [(note.reason, note.message) for note in before] == [("RejectedBackOff", "tried again in 2 s")]
+    assert after == []
+
+
+def told_of_waiting(found: Pod, why: Waiting) -> tuple[list[Note], list[Note]]:
+    """When it is written for the first time, and when it is said again in other words."""
+    place = Place(host_ip="1.2.3.4", pod_ip="1.2.3.4")
+    status = phases.pod_status(found, JobView(waiting=why), place, NOW)
+    known = msgspec.structs.replace(found, status=status)
+    again = msgspec.structs.replace(why, message="in other words")
+    return telling.of_change(found, status), telling.of_change(
+        known, phases.pod_status(known, JobView(waiting=again), place, NOW)
+    )
+
+
+def test_an_ephemeral_container_is_refused_once() -> None:
+    """What `kubectl debug` adds to a running pod."""
+    found = pod(ephemeralContainers=[{"name": "debugger", "image": "busybox"}])
+    place = Place(host_ip="1.2.3.4", pod_ip="1.2.3.4")
+    status = phases.pod_status(found, JobView(), place, NOW)
+
+    [note] = telling.of_change(found, status)
+
+    assert (note.about.field_path, note.reason) == ("spec.ephemeralContainers{debugger}", "Failed")
+    assert "runs no ephemeral containers" in note.message
+    assert telling.of_change(msgspec.structs.replace(found, status=status), status) == []
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ PHASES = [
     ("a sidecar has ended", [SIDECAR], view(running(), init=[ended("s", 143)]), "Running"),
     ("the job ended well", [], view(ended(), has_ended=True), "Succeeded"),
     ("the job failed", [], view(ended(exit_code=1), has_ended=True), "Failed"),
+    ("an end without an exit code", [], view({"name": "c", "state": {"terminated": {}}}, has_ended=True), "Failed"),
     ("the job ended and says nothing", [], view(has_ended=True), "Failed"),
     ("the job ended while the container ran", [], view(running(), has_ended=True), "Failed"),
     ("an init container failed for good", [INIT], view(waiting(), init=[ended("i", 1)], has_ended=True), "Failed"),

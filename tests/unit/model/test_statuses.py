@@ -72,6 +72,21 @@ def test_a_job_succeeded_when_every_container_ended_with_zero(containers: list[D
     assert statuses.is_success(builders.statuses(*containers)) is expected
 
 
+def test_an_end_without_an_exit_code_is_no_success() -> None:
+    """R12: removed by an administrator, as HTCondor tells it; the pod must not read as succeeded."""
+    found = statuses.read(b'{"name": "c", "state": {"terminated": {"reason": "Removed"}}}')
+
+    assert statuses.have_ended([found], [], expected=1, restart_policy="Never")
+    assert not statuses.is_success([found])
+    assert statuses.exit_codes([found]) == [137]
+
+
+def test_an_end_whose_exit_code_is_null_says_nothing() -> None:
+    """It cannot be read, and what cannot be read ends no job."""
+    with pytest.raises(msgspec.ValidationError):
+        statuses.read(b'{"name": "c", "state": {"terminated": {"exitCode": null}}}')
+
+
 def test_exit_codes_come_in_the_order_of_the_containers() -> None:
     """A container that has not ended has no exit code."""
     assert statuses.exit_codes(builders.statuses(ended("a", 3), running("b"), ended("c"))) == [3, 0]

@@ -1,5 +1,6 @@
 """The server's side of a plugin in any language: its answers, whole and broken."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
@@ -8,7 +9,7 @@ import pytest
 from aiohttp import web
 from msgspec import Raw
 
-from interlink.sdk import addresses
+from interlink.sdk import addresses, client
 from interlink.sdk.client import PluginClient
 from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.sdk.transport import Link
@@ -118,3 +119,18 @@ async def test_a_log_comes_as_it_is() -> None:
     """Byte by byte."""
     async with client_of(Plugin(b"a\n\xff")) as found, found.logs(LogRequest(pod_uid="u")) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"a\n\xff"
+
+
+async def test_a_log_that_does_not_begin_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin that takes the question and is silent holds nobody for ever."""
+
+    class Silent(Plugin):
+        async def __call__(self, request: web.Request) -> web.Response:
+            await asyncio.Event().wait()
+            return await super().__call__(request)
+
+    monkeypatch.setattr(client, "LOG_TIMEOUT_S", 0.05)
+    async with client_of(Silent("")) as found:
+        with pytest.raises(OutcomeUnknown, match="did not answer /getLogs in time"):
+            async with found.logs(LogRequest(pod_uid="u", container="c")):
+                pass

@@ -30,8 +30,12 @@ async def called(handler: Handler, *, timeout_s: float = 10, session: str = "", 
         return await link.call("POST", "/x", b"{}", timeout_s=timeout_s, session=session)
 
 
-async def streamed(handler: Handler) -> list[bytes]:
-    async with serving(handler) as url, link_to(url) as link, link.stream("GET", "/x", b"{}") as chunks:
+async def streamed(handler: Handler, *, timeout_s: float = 10) -> list[bytes]:
+    async with (
+        serving(handler) as url,
+        link_to(url) as link,
+        link.stream("GET", "/x", b"{}", timeout_s=timeout_s) as chunks,
+    ):
         return [chunk async for chunk in chunks]
 
 
@@ -138,9 +142,35 @@ async def test_a_cut_connection_has_an_unknown_outcome(handler: Handler) -> None
 
 
 async def test_an_answer_that_does_not_come_has_an_unknown_outcome() -> None:
-    """Each call has its own limit."""
+    """Each call has its own limit, and so has the beginning of a stream."""
+    for ask in (called, streamed):
+        with pytest.raises(OutcomeUnknown, match="did not answer /x in time"):
+            await ask(hanging, timeout_s=0.05)
+
+
+async def refusing_and_hanging(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(status=500)
+    await response.prepare(request)
+    return await hanging(request)
+
+
+async def test_an_error_whose_text_does_not_come_has_an_unknown_outcome() -> None:
+    """The limit holds until it is known whether there will be a stream."""
     with pytest.raises(OutcomeUnknown, match="did not answer /x in time"):
-        await called(hanging, timeout_s=0.05)
+        await streamed(refusing_and_hanging, timeout_s=0.05)
+
+
+async def test_a_stream_that_has_begun_may_be_silent() -> None:
+    """As the log of a quiet container that is followed."""
+
+    async def quiet(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.sleep(0.3)
+        await response.write(b"at last")
+        return response
+
+    assert await streamed(quiet, timeout_s=0.15) == [b"at last"]
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "unix:///nowhere/i.sock"])
@@ -152,7 +182,7 @@ async def test_where_nobody_listens_nothing_has_been_done(address: str) -> None:
         ):
             await link.call("GET", "/x", None, timeout_s=5)
         with pytest.raises(Unreachable, match=f"cannot reach the plugin at {address}"):
-            async with link.stream("GET", "/x", b""):
+            async with link.stream("GET", "/x", b"", timeout_s=5):
                 pass
 
 
@@ -170,7 +200,7 @@ async def test_what_was_streamed_before_a_cut_has_been_given() -> None:
     chunks: list[bytes] = []
 
     async def read(link: Link) -> None:
-        async with link.stream("GET", "/x", b"") as stream:
+        async with link.stream("GET", "/x", b"", timeout_s=5) as stream:
             async for chunk in stream:
                 chunks.append(chunk)  # noqa: PERF401 -- what came before the error counts
 

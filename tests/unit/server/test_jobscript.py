@@ -115,6 +115,16 @@ async def test_a_pod_that_names_no_builder_gets_no_script() -> None:
     assert (await BuilderService(CONFIG, NoScripts()).completed(DATA, "")).job_config == CONFIG
 
 
+async def test_a_server_without_a_configuration_may_have_a_template() -> None:
+    """Then nobody is told a configuration."""
+    maker = BuilderService(None, Template())
+    async with serving(Builder(body="from the builder")) as url:
+        found = [await maker.completed(DATA, asked) for asked in ("", url)]
+
+    assert [data.job_script for data in found] == ["from the template", "from the builder"]
+    assert [data.job_config for data in found] == [DATA.job_config] * 2
+
+
 async def test_a_template_is_for_pods_that_name_no_builder() -> None:
     """The pod's builder wins."""
     maker = BuilderService(CONFIG, Template())

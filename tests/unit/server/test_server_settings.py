@@ -4,6 +4,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trustme
 
@@ -11,6 +12,7 @@ from interlink.model.errors import ConfigurationError
 from interlink.sdk.addresses import Address
 from interlink.server import settings
 from interlink.server.settings import ServerSettings
+from interlink.wire import codec
 from interlink.wire.messages import ApptainerOptions, ScratchVolumes, ScriptBuildConfig, SingularityHubProxy
 
 BARE = "InterlinkAddress: http://i\nInterlinkPort: 1\nSidecarURL: http://p\nSidecarPort: 2\n"
@@ -84,6 +86,42 @@ FOUND: list[tuple[str, Any]] = [
 def test_every_key_of_the_file_counts(field: str, value: Any) -> None:
     """Those of existing files, with their names and nesting, and our own."""
     assert getattr(load(FULL), field) == value
+
+
+@pytest.mark.parametrize(
+    ("option", "on_the_wire"),
+    [
+        ("fakeroot", "fakeroot"),
+        ("containall", "containall"),
+        ("no_init", "noInit"),
+        ("no_home", "noHome"),
+        ("no_privs", "noPrivs"),
+        ("nvidia_support", "nvidiaSupport"),
+        ("cleanenv", "cleanenv"),
+        ("unsquash", "unsquash"),
+    ],
+)
+def test_an_option_of_apptainer_is_told_to_builders_and_plugins(option: str, on_the_wire: str) -> None:
+    """Under its name in the contract, and no other option with it."""
+    scripts = load(BARE + f"JobScriptBuildConfig: {{apptainer_options: {{{option}: true}}}}").scripts
+    told = msgspec.json.decode(codec.encode(scripts))["ApptainerOptions"]
+
+    assert [name for name, value in told.items() if value is True] == [on_the_wire]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("VerboseLogging: true\nErrorsOnlyLogging: true", "log_level", "debug"),
+        ("ErrorsOnlyLogging: true", "log_level", "error"),
+        ("ErrorsOnlyLogging: false", "log_level", "info"),
+        ("SidecarTokenFile: /t", "plugin_token_file", Path("/t")),
+        ("", "plugin_token_file", None),
+    ],
+)
+def test_a_key_by_itself(text: str, field: str, value: Any) -> None:
+    """What stands alone in a file has its effect."""
+    assert getattr(load(BARE + text), field) == value
 
 
 ENVIRONMENT: list[tuple[dict[str, str], str, Any]] = [

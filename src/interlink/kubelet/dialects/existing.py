@@ -21,7 +21,7 @@ from interlink.model import statuses
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
-from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
+from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S, LOG_TIMEOUT_S
 from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import codec
@@ -137,7 +137,7 @@ class ExistingServer:
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._link.stream("GET", "/getLogs", codec.encode(request)) as log:
+        async with self._link.stream("GET", "/getLogs", codec.encode(request), timeout_s=LOG_TIMEOUT_S + 10) as log:
             yield log
 
     async def ping(self) -> bytes:
@@ -152,7 +152,7 @@ def _question(pod: Pod) -> Pod:
 
 
 def _containers(status: JobStatus) -> tuple[list[ContainerStatus], list[ContainerStatus]]:
-    return views.readable(status.containers), views.readable(status.init_containers)
+    return views.readable(status.containers, status.uid), views.readable(status.init_containers, status.uid)
 
 
 def _says_something(status: JobStatus) -> bool:

@@ -9,7 +9,7 @@ from msgspec import Raw
 from interlink.kubelet.dialects import answers
 from interlink.model.ids import JobID, Owner
 from interlink.model.pods import Pod, PodSpec, offloaded, skeleton
-from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S
+from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S, LOG_TIMEOUT_S
 from interlink.sdk.errors import NotFound, OutcomeUnknown
 from interlink.sdk.transport import Link
 from interlink.wire import codec, messages
@@ -95,7 +95,9 @@ class Remote:
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._link.stream("GET", "/getLogs", codec.encode(request), session=self._session("GetLogs")) as log:
+        async with self._link.stream(
+            "GET", "/getLogs", codec.encode(request), timeout_s=LOG_TIMEOUT_S + 10, session=self._session("GetLogs")
+        ) as log:
             yield log
 
     async def ping(self) -> bytes:

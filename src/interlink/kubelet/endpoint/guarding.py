@@ -42,7 +42,6 @@ async def _check(request: web.Request, reviewer: Reviewer) -> None:
         log.warning("endpoint.rights-unknown", user=user.name, error=str(error))
         raise web.HTTPInternalServerError(text=f"Authorization error ({what})") from error
     if not is_allowed:
-        log.info("endpoint.forbidden", user=user.name, verb=demand.verb, path=request.path)
         raise web.HTTPForbidden(text=f"Forbidden ({what})")
 
 

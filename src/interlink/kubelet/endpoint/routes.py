@@ -15,7 +15,7 @@ from interlink.kubelet.endpoint.usage import NodeUsage, Usages
 from interlink.model.pods import Pod, Seen
 from interlink.sdk import hosting
 from interlink.sdk.errors import NotFound, SDKError
-from interlink.sdk.serving import stream
+from interlink.sdk.serving import pass_on
 from interlink.wire.messages import LogRequest
 
 log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ class _Routes:
         )
         try:
             async with self._node.open_log(question) as chunks:
-                return await stream(request, chunks)
+                return await pass_on(request, chunks)
         except NotFound as error:
             raise web.HTTPBadRequest(text=str(error)) from error
         except SDKError as error:

@@ -21,6 +21,7 @@ from interlink.model.ids import JobID
 from interlink.model.phases import JobView
 from interlink.model.pods import Pod, Seen
 from interlink.model.statuses import Waiting
+from interlink.sdk import tracing
 from interlink.sdk.errors import Refused, Rejected, SDKError
 
 log = structlog.get_logger(__name__)
@@ -64,7 +65,7 @@ class Creator:
         try:
             with step("vk.inputs"):
                 request = await resolving.resolve(seen, self._source.since(seen_at), self._surroundings())
-            with step("vk.create"):
+            with step("vk.create"), tracing.of_pod("interlink-service", "CreatePodVK", seen.pod):
                 job_id = await self._server.create(request, seen.pod)
         except (Rejected, Unsupported) as error:
             await self._publisher.publish(seen.pod, JobView(rejected=str(error)), None)
@@ -84,12 +85,12 @@ class Creator:
         await self._publisher.publish(seen.pod, JobView(), job_id)
 
     async def _object(self, pod: Pod, objection: Objection) -> None:
-        log.info("pod.not-admitted", pod=pod.full_name, pod_uid=pod.uid, reason=objection.reason)
         if objection.verdict is Verdict.IGNORE:
-            await self._say(pod, Waiting(reason=objection.reason, message=objection.message))
+            view = JobView(waiting=Waiting(reason=objection.reason, message=objection.message))
         else:
             view = JobView(rejected=objection.message, rejection=objection.reason)
-            await self._publisher.publish(pod, view, None)
+        if await self._publisher.publish(pod, view, None) is not None:
+            log.info("pod.not-admitted", pod=pod.full_name, pod_uid=pod.uid, reason=objection.reason)
 
     async def _wait(self, pod: Pod, reason: str, error: Exception) -> None:
         """The pod says why it waits; then it is tried again."""

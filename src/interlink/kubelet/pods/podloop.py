@@ -29,6 +29,7 @@ from interlink.model import phases
 from interlink.model.ids import JobID
 from interlink.model.phases import Place
 from interlink.model.pods import Pod, Seen
+from interlink.sdk import tracing
 from interlink.sdk.errors import SDKError
 from interlink.wire.messages import Change
 
@@ -201,7 +202,7 @@ class PodLoop:
             self._deferred.resume()
 
     async def _ask_delete(self, pod: Pod) -> None:
-        with step("vk.delete"):
+        with step("vk.delete"), tracing.of_pod("interlink-service", "DeletePodVK", pod):
             await self._server.delete(pod)
         if pod.uid not in self._asked_grace:
             for note in telling.of_ending(pod):

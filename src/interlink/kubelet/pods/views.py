@@ -27,20 +27,20 @@ def known(change: Change | None) -> Known | None:
 
 def view(change: Change, *, is_expired: bool = False) -> JobView:
     return JobView(
-        containers=readable(change.status.containers),
-        init_containers=readable(change.status.init_containers),
+        containers=readable(change.status.containers, change.status.uid),
+        init_containers=readable(change.status.init_containers, change.status.uid),
         has_ended=change.has_ended,
         rejected=change.rejected,
         is_expired=is_expired and change.is_deleting,
     )
 
 
-def readable(raws: Iterable[msgspec.Raw] | None) -> list[ContainerStatus]:
+def readable(raws: Iterable[msgspec.Raw] | None, pod_uid: str) -> list[ContainerStatus]:
     """An entry that is no container status says nothing."""
     found = []
     for raw in raws or []:
         try:
             found.append(statuses.read(raw))
         except msgspec.MsgspecError as error:
-            log.warning("status.unreadable", error=str(error))
+            log.warning("status.unreadable", pod_uid=pod_uid, error=str(error))
     return found

@@ -1,12 +1,16 @@
 """Objects are asked for once by all pods that come together, and never shown older than the pod."""
 
 import asyncio
+from typing import Any
 
+import msgspec
 import pytest
 
-from interlink.kube.errors import NotFound, Unavailable
+from interlink.kube.errors import KubeError, NotFound, Refused, Unavailable
 from interlink.kubelet.errors import MissingInput
-from interlink.kubelet.inputs.sources import KubeSource
+from interlink.kubelet.inputs.sources import DEFAULT_TOKEN_LIFE_S, KubeSource
+from interlink.model.pods import ServiceAccountTokenProjection
+from tests.unit.builders import pod
 from tests.unit.virtual_time import in_virtual_time
 
 
@@ -94,3 +98,60 @@ async def test_one_who_goes_away_does_not_take_the_answer_from_the_others() -> N
     first.cancel()
 
     assert await second == b"1"
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------------
+
+
+class Tokens:
+    """Answers a TokenRequest, or raises; remembers what was asked."""
+
+    def __init__(self, error: KubeError | None = None) -> None:
+        self._error = error
+        self.asked: list[tuple[str, Any]] = []
+
+    async def create(self, path: str, body: bytes) -> bytes:
+        self.asked.append((path, msgspec.json.decode(body)))
+        if self._error is not None:
+            raise self._error
+        return b'{"status": {"token": "t0ken"}}'
+
+
+async def asked_for(wanted: ServiceAccountTokenProjection, **spec: Any) -> tuple[str, Any]:
+    tokens = Tokens()
+    assert await KubeSource(tokens).token(pod(**spec), wanted) == "t0ken"  # type: ignore[arg-type]
+    [question] = tokens.asked
+    return question
+
+
+async def test_a_token_is_bound_to_its_pod() -> None:
+    """It ends with the pod; audience and lifetime are those that the pod asks for."""
+    wanted = ServiceAccountTokenProjection(path="t", audience="vault", expiration_seconds=700)
+
+    path, body = await asked_for(wanted, serviceAccountName="sa")
+
+    assert path == "/api/v1/namespaces/ns/serviceaccounts/sa/token"
+    assert (body["kind"], body["apiVersion"]) == ("TokenRequest", "authentication.k8s.io/v1")
+    assert body["spec"] == {
+        "audiences": ["vault"],
+        "expirationSeconds": 700,
+        "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-1"},
+    }
+
+
+async def test_a_token_without_wishes_is_the_api_servers() -> None:
+    """For its own audience, for an hour as a kubelet asks it, of the account `default`."""
+    path, body = await asked_for(ServiceAccountTokenProjection(path="t"))
+
+    assert path.endswith("/serviceaccounts/default/token")
+    assert (body["spec"]["audiences"], body["spec"]["expirationSeconds"]) == ([], DEFAULT_TOKEN_LIFE_S)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(NotFound("no"), "service account 'default' not found in namespace 'ns'"), (Refused("no"), "no")],
+)
+async def test_a_token_that_cannot_be_had_is_waited_for(error: KubeError, text: str) -> None:
+    """The pod asks again."""
+    with pytest.raises(MissingInput, match=text):
+        await KubeSource(Tokens(error)).token(pod(), ServiceAccountTokenProjection(path="t"))  # type: ignore[arg-type]

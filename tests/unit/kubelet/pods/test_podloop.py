@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 import msgspec
+import prometheus_client
+import pytest
 
 from interlink.kube.client import KubeClient
 from interlink.kubelet.dialects.server import Server
@@ -130,3 +132,51 @@ async def test_the_time_of_news_of_no_pod_is_not_kept() -> None:
         await asyncio.sleep(1)
 
     assert site._told_at == {}
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def metric(name: str, **labels: str) -> float:
+    return prometheus_client.REGISTRY.get_sample_value(f"interlink_kubelet_{name}", labels) or 0.0
+
+
+@in_virtual_time
+async def test_pods_are_counted_by_phase() -> None:
+    """As they are when somebody looks."""
+    site = Site()
+    for number, phase in enumerate(("Pending", "Pending", "Running", "Succeeded", "Failed")):
+        site.reflector.pods[f"p{number}"] = seen(f"p{number}", status={"phase": phase})
+
+    counts = [metric("pods", phase=phase) for phase in ("Pending", "Running", "Succeeded", "Failed")]
+    assert counts == [2, 1, 1, 1]
+    site.reflector.pods.clear()
+    assert metric("pods", phase="Pending") == 0
+
+
+@in_virtual_time
+async def test_the_work_queues_have_a_length() -> None:
+    """Creates that wait, and pods with news."""
+    site = Site()
+    site.have("p")
+    site.keep_creates_waiting()
+    site.tell_of("p", restarts=0)
+    assert (metric("queue_length", queue="creates"), metric("queue_length", queue="pods")) == (3, 1)
+
+    async with site.at_work():
+        await asyncio.sleep(15)
+        assert metric("queue_length", queue="pods") == 0
+
+
+@in_virtual_time
+async def test_the_lag_of_a_status_is_measured() -> None:
+    """From the server's word to the end of the write."""
+    site = Site()
+    site.have("p")
+    count, total = metric("status_lag_seconds_count"), metric("status_lag_seconds_sum")
+    async with site.at_work():
+        site.tell_of("p", restarts=0)
+        await asyncio.sleep(5)
+
+    assert metric("status_lag_seconds_count") - count == 1
+    assert metric("status_lag_seconds_sum") - total == pytest.approx(A_WRITE_S, abs=0.1)
