@@ -23,6 +23,7 @@ from interlink.wire import codec
 log = structlog.get_logger(__name__)
 
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
+BODY_WITHIN_S = 100.0
 Readiness = Callable[[], Sequence[str]]
 
 REQUESTS = prometheus_client.Histogram(
@@ -59,7 +60,8 @@ def application(
         return web.Response(text="\n".join(problems) or "ok", status=503 if problems else 200)
 
     app = web.Application(
-        client_max_size=body_limit_bytes, middlewares=[_measured, _errors_as_answers, *([guard] if guard else [])]
+        client_max_size=body_limit_bytes,
+        middlewares=[_measured, _errors_as_answers, *([guard] if guard else []), _whole],
     )
     app.add_routes([web.get("/healthz", _healthz), web.get("/readyz", readyz), web.get("/metrics", _metrics)])
     app.add_routes(routes)
@@ -145,6 +147,18 @@ async def _errors_as_answers(request: web.Request, handler: Handler) -> web.Stre
     except Exception as error:  # the outer edge of a request
         log.error("request.failed", path=request.path, error=repr(error), exc_info=True)
         return _problem(500, "unknown", f"internal error: {type(error).__name__}; the log of this program has more")
+
+
+@web.middleware
+async def _whole(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """No route begins before its request is there: one whose rest does not come holds nobody, one that cannot be read
+    is answered also where the route does not look at it."""
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            await request.read()
+    except TimeoutError as error:
+        raise web.HTTPRequestTimeout(text=f"the body did not come within {BODY_WITHIN_S:.0f} s") from error
+    return await handler(request)
 
 
 def _problem(status: int, kind: str, message: str) -> web.Response:

@@ -90,6 +90,32 @@ async def test_a_body_that_cannot_be_read_is_one_warning(pieces: list[bytes], st
     }  # fmt: skip
 
 
+async def test_a_body_that_is_not_looked_at_is_one_warning_too() -> None:
+    """Whatever the route does with it."""
+    broken = post("Content-Encoding: gzip\r\nContent-Length: 5", b"abcde", path="/healthz", method="GET")
+    answered, [line] = await lines_of(broken)
+
+    assert (answered, line["event"], line["path"], line["status"]) == (400, "request.invalid", "/healthz", 400)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [post("Content-Length: 100", b"{")],
+        [post("Transfer-Encoding: chunked", b"2\r\n{}\r\n"), b"zz\r\n"],
+    ],
+)
+async def test_a_body_that_does_not_come_has_an_end(pieces: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stops, or goes on with what is no HTTP: the request holds nobody, and is one line."""
+    monkeypatch.setattr(hosting, "BODY_WITHIN_S", 0.2)
+    answered, [line] = await lines_of(*pieces)
+
+    assert (answered, line["event"], line["method"], line["path"], line["status"]) == (
+        408, "request.refused", "POST", "/x", 408
+    )  # fmt: skip
+    assert "did not come" in line["reason"]
+
+
 @pytest.mark.parametrize(
     ("error", "status", "event"),
     [
