@@ -91,7 +91,8 @@ class Pods:
         return str(self._job_id(name))
 
     def _job_id(self, name: str) -> str | None:
-        return self.get(name)["metadata"].get("annotations", {}).get("JobID")
+        annotations: dict[str, str] = self.get(name)["metadata"].get("annotations", {})
+        return annotations.get("JobID")
 
     def wait(self, name: str, phase: str, *, deadline_s: float = WITHIN_S) -> Document:
         """The pod, once it is in the phase; fails the test with what it is instead."""

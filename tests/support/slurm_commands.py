@@ -1,7 +1,6 @@
-"""Slurm's commands as a running plugin calls them: each call is noted, and a test may put another answer in its place."""
+"""Slurm's commands as a running plugin calls them: each call is noted, and a test may answer in its own way."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,4 +59,4 @@ class Commands:
         noted = _NOTED.replace("NAME", name).replace("CALLS", str(self._calls))
         new.write_text(f"{noted}{script}\n")
         new.chmod(0o755)
-        os.replace(new, self._folder / name)
+        new.replace(self._folder / name)
