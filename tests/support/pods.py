@@ -75,6 +75,9 @@ class Pods:
         self.wait_until(waits, f"{name} waits: {reason}")
         return str(self.state(name).get("waiting", {}).get("message", ""))
 
+    def uid(self, name: str) -> str:
+        return str(self.get(name)["metadata"]["uid"])
+
     def all(self) -> list[Document]:
         items: list[Document] = json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
         return items
@@ -138,6 +141,11 @@ class Pods:
 
     def _state(self) -> str:
         return self.kubectl("get", "pods", "-o", "wide") + self.kubectl("get", "events")
+
+
+def once_there(gate: Path, script: str) -> str:
+    """A script that runs when a file is there."""
+    return f"until [ -e {gate} ]; do sleep 0.1; done; {script}"
 
 
 def exit_codes(statuses: Sequence[Document]) -> dict[str, int | None]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from interlink.testing.slurm import SlurmSite
 
+FLAGS = "slurm-job.vk.io/flags"
+PRE_EXEC = "slurm-job.vk.io/pre-exec"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
 
 

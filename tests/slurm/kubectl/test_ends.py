@@ -23,10 +23,10 @@ from tests.e2e.test_pods import (
 )
 from tests.e2e.test_workloads import controller, template
 from tests.slurm.kubectl.conftest import Configure
-from tests.support.pods import Pods
+from tests.support.pods import Pods, once_there
 from tests.support.runtimes import program_of
 from tests.support.slurm_commands import REFUSED, Commands
-from tests.support.slurm_jobs import has_ended, living, lose_end, submitted
+from tests.support.slurm_jobs import FLAGS, has_ended, living, lose_end, submitted
 
 __all__ = [
     "test_containers_run_at_the_same_time_t07",
@@ -35,7 +35,6 @@ __all__ = [
     "test_init_containers_in_order_t08",
 ]
 
-FLAGS = "slurm-job.vk.io/flags"
 TIMED_OUT = "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1"
 
 pytestmark = pytest.mark.usefixtures("controllers")
@@ -56,14 +55,6 @@ def limited(cluster: Cluster, shared: Programs, tmp_path_factory: pytest.TempPat
     pods.kubectl("delete", "pod", shared.node_name, "--grace-period=1", "--wait=false")
 
 
-def uid_of(pods: Pods, name: str = "p") -> str:
-    return str(pods.get(name)["metadata"]["uid"])
-
-
-def waiting_for(gate: Path, then: str) -> str:
-    return f"until [ -e {gate} ]; do sleep 0.1; done; {then}"
-
-
 # --- submissions -----------------------------------------------------------------------------------------------------
 
 
@@ -73,8 +64,8 @@ def test_a_submission_that_says_it_failed_and_did_not_t05(pods: Pods, commands: 
         pods.start("p", "exit 0")
         pod = pods.wait("p", "Succeeded")
 
-    assert submitted(slurm, uid_of(pods)) == {pod["metadata"]["annotations"]["JobID"]}
-    assert len(commands.calls("sbatch", about=uid_of(pods))) == 1
+    assert submitted(slurm, pods.uid("p")) == {pod["metadata"]["annotations"]["JobID"]}
+    assert len(commands.calls("sbatch", about=pods.uid("p"))) == 1
     pods.assert_started_once(1)
 
 
@@ -82,12 +73,12 @@ def test_a_submission_that_failed_is_repeated_t05(pods: Pods, commands: Commands
     """Slurm has nothing in its queue: the submission is repeated, after a pause, and there is one job."""
     with commands.answering(sbatch=TIMED_OUT):
         pods.start("p", "exit 0")
-        pods.wait_until(lambda: len(commands.calls("sbatch", about=uid_of(pods))) >= 2, "it is submitted again")
+        pods.wait_until(lambda: len(commands.calls("sbatch", about=pods.uid("p"))) >= 2, "it is submitted again")
     pod = pods.wait("p", "Succeeded")
 
-    tries = [call.at for call in commands.calls("sbatch", about=uid_of(pods))]
+    tries = [call.at for call in commands.calls("sbatch", about=pods.uid("p"))]
     assert min(later - earlier for earlier, later in itertools.pairwise(tries)) > 1
-    assert submitted(slurm, uid_of(pods)) == {pod["metadata"]["annotations"]["JobID"]}
+    assert submitted(slurm, pods.uid("p")) == {pod["metadata"]["annotations"]["JobID"]}
     pods.assert_started_once(1)
 
 
@@ -110,7 +101,7 @@ def test_a_job_without_retries_fails_t06(pods: Pods) -> None:
 def test_a_pod_runs_after_its_init_containers_t08(pods: Pods, tmp_path: Path) -> None:
     """kubectl shows Running then, not Init."""
     init = [pods.container("i0", "exit 0"), pods.container("i1", "exit 0")]
-    pods.start("p", waiting_for(tmp_path / "gate", "exit 0"), initContainers=init)
+    pods.start("p", once_there(tmp_path / "gate", "exit 0"), initContainers=init)
     pods.wait("p", "Running")
     pods.wait_until(lambda: "running" in pods.state("p"), "the main container runs")
     shown = pods.kubectl("get", "pod", "p", "--no-headers").split()
@@ -136,7 +127,7 @@ def test_out_of_memory_without_a_result_t09b(pods: Pods, commands: Commands, sha
     """The kernel has killed the job's processes: OOMKilled, 137, and no second try."""
     pods.start("p", "sleep 600")
     pods.wait("p", "Running")
-    runner = JobDirectory(shared.jobs / uid_of(pods)).runner_process()
+    runner = JobDirectory(shared.jobs / pods.uid("p")).runner_process()
     assert runner is not None
     with out_of_memory(commands, "FAILED"):
         os.kill(runner, signal.SIGKILL)
@@ -144,7 +135,7 @@ def test_out_of_memory_without_a_result_t09b(pods: Pods, commands: Commands, sha
 
     ended = pods.state("p")["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
-    assert len(commands.calls("sbatch", about=uid_of(pods))) == 1
+    assert len(commands.calls("sbatch", about=pods.uid("p"))) == 1
 
 
 def test_out_of_memory_with_a_success_t09c(pods: Pods, commands: Commands) -> None:
@@ -154,7 +145,7 @@ def test_out_of_memory_with_a_success_t09c(pods: Pods, commands: Commands) -> No
         pods.wait("p", "Failed")
 
     assert pods.state("p")["terminated"]["reason"] == "OOMKilled"
-    assert len(commands.calls("sbatch", about=uid_of(pods))) == 1
+    assert len(commands.calls("sbatch", about=pods.uid("p"))) == 1
 
 
 # --- gone ------------------------------------------------------------------------------------------------------------
@@ -167,14 +158,14 @@ def test_gone_from_the_queue_t12(
     runner, accounting tells the end."""
     ends = {"good": "exit 0", "bad": "exit 5"}
     lost = {"lost-good": "exit 0", "lost-bad": "exit 5"} if slurm.has_accounting else {}
-    pods.apply(*(pods.pod(name, waiting_for(tmp_path / "gate", script)) for name, script in (ends | lost).items()))
+    pods.apply(*(pods.pod(name, once_there(tmp_path / "gate", script)) for name, script in (ends | lost).items()))
     pods.wait_all("Running", len(ends | lost))
     ids = [pods.wait_job_id(name) for name in ends | lost]
     with commands.answering(squeue=REFUSED):
         (tmp_path / "gate").touch()
         assert until(lambda: all(has_ended(slurm, job_id) for job_id in ids), deadline_s=30)
         for name in lost:
-            lose_end(shared.jobs / uid_of(pods, name))
+            lose_end(shared.jobs / pods.uid(name))
     forgotten = "; ".join(f"/^{job_id} /d" for job_id in ids)
     with commands.answering(squeue=f'squeue "$@" | sed "{forgotten}"'):
         pods.wait_until(lambda: pods.phases()["Running"] == 0, "all have ended")
@@ -195,7 +186,7 @@ def test_a_deletion_is_graceful_t21(pods: Pods, slurm: SlurmSite, shared: Progra
     script = f": {mark}; trap 'echo bye; sleep 3; exit 0' TERM; echo up; while :; do sleep 0.1; done"
     pods.start("p", script, terminationGracePeriodSeconds=30)
     pods.wait("p", "Running")
-    uid = uid_of(pods)
+    uid = pods.uid("p")
     pods.wait_until(lambda: pods.kubectl("logs", "p") == "up\n", "the program is up")
     follower = pods.follow_log("p")
 
@@ -221,7 +212,7 @@ def test_queued_and_purged_jobs_are_deleted_t21(pods: Pods, commands: Commands, 
     pods.start("purged", "exit 0")
     pods.wait("purged", "Succeeded")
     queued, purged = pods.wait_job_id("queued"), pods.wait_job_id("purged")
-    uid = uid_of(pods, "queued")
+    uid = pods.uid("queued")
 
     with commands.answering(squeue=f'squeue "$@" | sed "/^{purged} /d"'):
         pods.kubectl("delete", "pods", "queued", "purged", "--timeout=20s")
@@ -236,7 +227,7 @@ def test_nothing_is_left_of_a_deleted_pod_t21(pods: Pods, shared: Programs, conf
     pods.start("kept", "exit 0")
     pods.wait("gone", "Running")
     pods.wait("kept", "Succeeded")
-    gone, kept = (shared.jobs / uid_of(pods, name) for name in ("gone", "kept"))
+    gone, kept = (shared.jobs / pods.uid(name) for name in ("gone", "kept"))
     pods.kubectl("delete", "pod", "gone", "--timeout=25s")
     assert gone.exists()
 
@@ -256,4 +247,4 @@ def test_a_time_limit_t09a(limited: Pods, shared: Programs, commands: Commands) 
     ended = limited.state(shared.node_name)["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("DeadlineExceeded", 143)
     assert "time limit" in ended["message"]
-    assert len(commands.calls("sbatch", about=uid_of(limited, shared.node_name))) == 1
+    assert len(commands.calls("sbatch", about=limited.uid(shared.node_name))) == 1
