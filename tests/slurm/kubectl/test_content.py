@@ -51,7 +51,7 @@ def pem() -> str:
 
 
 def test_files_of_config_maps_and_secrets_t16(pods: Pods) -> None:
-    """All keys, with their bytes and modes: many lines, a dot in the name, two keys of a Secret that its owner reads."""
+    """All keys, with their bytes and modes: many lines, a dot in the name, two keys of a Secret of its owner alone."""
     pods.apply(
         config_map("cm", **{"tls.pem": pem(), "a.conf": "x = 'no end of line'"}),
         secret("s", one="pass'w$(x)", two="\n\ttwo \\ lines\n"),
