@@ -237,6 +237,26 @@ def test_nothing_is_left_of_a_deleted_pod_t21(pods: Pods, shared: Programs, conf
     assert kept.exists()
 
 
+# --- no answer -------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_hangs_t11(pods: Pods, commands: Commands, tmp_path: Path) -> None:
+    """It is ended at its time limit; meanwhile the pods stay Running."""
+    gate, pids = tmp_path / "gate", tmp_path / "pids"
+    pods.start_many(5, once_there(gate, "exit 0"))
+    pods.wait_all("Running", 5)
+    with commands.answering(squeue=f"[ -e {pids} ] || {{ echo $$ > {pids}; exec sleep 60; }}; {REFUSED}"):
+        pods.wait_until(lambda: pids.exists() and pids.read_text().strip() != "", "squeue hangs")
+        process = Path("/proc", pids.read_text().strip())
+        assert process.exists()
+        pods.wait_until(lambda: not process.exists(), "it is ended", deadline_s=45)
+        assert pods.phases() == {"Running": 5}
+        gate.touch()
+    pods.wait_all("Succeeded", 5)
+
+    pods.assert_started_once(5)
+
+
 # --- time ------------------------------------------------------------------------------------------------------------
 
 

