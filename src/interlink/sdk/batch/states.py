@@ -17,8 +17,6 @@ from interlink.sdk.batch.scheduler import Life, Observation
 
 _KILLED = 137
 _STOPPED = 143
-_TOGETHER_S = 2.0
-"""Within which a job's runner and its programs get the signal when the job is stopped from outside; in any order."""
 _UNKNOWN = Ending(reason="ContainerStatusUnknown", message="the job was killed and left no result for this container")
 
 
@@ -37,7 +35,7 @@ def containers(
     if state is None:
         return _without_record(pod, seen, now=now, settle_s=settle_s)
     if state.has_ended:
-        is_waited_for = seen.is_alive if _was_stopped(state) else seen.has_more_to_say and _is_success(state)
+        is_waited_for = seen.is_alive if state.was_stopped_from_outside else seen.has_more_to_say and _is_success(state)
         if is_waited_for and not _is_past(state.finished_at, now, settle_s):
             return _not_yet(state)
         return _ended(state, seen.ending, _text(now))
@@ -120,7 +118,7 @@ def _ended(state: RunnerState, ending: Ending | None, now: str) -> Containers:
     container that failed keeps waiting, as in a kubelet."""
     main = state.containers
     if ending is not None and not ending.is_success:
-        if _was_stopped(state):
+        if state.was_stopped_from_outside:
             main = [_explained(status, state, ending) for status in main]
         elif ending.overrules_success and _is_success(state):
             main = [_replaced(status, _KILLED, ending) for status in main]
@@ -138,31 +136,13 @@ def _not_started(state: RunnerState) -> Ending:
 def _explained(status: ContainerStatus, state: RunnerState, ending: Ending) -> ContainerStatus:
     """Why a program ended that the batch system had told to stop; one that had ended before keeps its own end."""
     ended = status.terminated
-    if ended is None or not (_ended_after(ended, state) or _ended_together(ended, state)):
+    if ended is None or not (_ended_after(ended, state) or state.was_signalled_before(ended)):
         return status
     return _replaced(status, ended.exit_code or _STOPPED, ending)
 
 
-def _was_stopped(state: RunnerState) -> bool:
-    """From outside: its runner says so, or a program was stopped so shortly before the end that the runner was not."""
-    ends = [status.terminated for status in state.containers if status.terminated is not None]
-    is_seen = state.reason is None and any(_ended_together(ended, state) for ended in ends)
-    return is_seen or state.was_stopped_from_outside
-
-
 def _ended_after(ended: Terminated, state: RunnerState) -> bool:
-    return state.was_stopped_from_outside and (ended.finished_at or "") >= (state.stopped_at or "")
-
-
-def _ended_together(ended: Terminated, state: RunnerState) -> bool:
-    """By a signal, a moment before the runner got its own, or before its end."""
-    if ended.exit_code not in (_KILLED, _STOPPED):
-        return False
-    try:
-        moment = datetime.fromisoformat(state.stopped_at or state.finished_at or "")
-        return not _is_past(ended.finished_at, moment, _TOGETHER_S)
-    except ValueError:
-        return False
+    return bool(state.stopped_at) and (ended.finished_at or "") >= (state.stopped_at or "")
 
 
 def _replaced(status: ContainerStatus, exit_code: int, ending: Ending) -> ContainerStatus:
