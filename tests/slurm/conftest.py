@@ -24,8 +24,8 @@ def site() -> Iterator[SlurmSite]:
 
 @pytest.fixture(scope="session")
 def accounted_site() -> Iterator[SlurmSite]:
-    """One node, with slurmdbd, and a controller that forgets ended jobs after two seconds."""
-    with _open(nodes=1, has_accounting=True, options={"MinJobAge": 2}) as found:
+    """Two nodes, with slurmdbd, and a controller that forgets ended jobs after two seconds."""
+    with _open(nodes=2, has_accounting=True, options={"MinJobAge": 2}) as found:
         yield found
 
 

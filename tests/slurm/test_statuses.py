@@ -322,6 +322,17 @@ async def test_gone_from_the_queue_t12(accounted: Bench, tmp_path: Path) -> None
     await accounted.wait(bad, "5 Error")
 
 
+async def test_why_a_forgotten_job_was_stopped_t12(accounted: Bench) -> None:
+    """Its record says that it was, and not why; nobody had asked before the controller forgot it."""
+    uid = await accounted.start("sleep 600")
+    await accounted.until_starts(1)
+    job_id = accounted.job_id(uid)
+    accounted.site.run("scancel", job_id)
+    assert await until_async(lambda: _are_forgotten(accounted, [job_id]), deadline_s=40)
+
+    await accounted.wait(uid, "143 Cancelled")
+
+
 def test_the_last_record_of_an_id_counts_t12() -> None:
     """PREEMPTED, then COMPLETED."""
     name = "il-default-u-a0"

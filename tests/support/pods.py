@@ -46,8 +46,9 @@ class Pods:
         items = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
         self.kubectl("create", "-f", "-", input=json.dumps(items))
 
-    def pod(self, name: str, *scripts: str, **extra: Any) -> Document:
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": self.spec(*scripts, **extra)}
+    def pod(self, name: str, *scripts: str, annotations: Document | None = None, **extra: Any) -> Document:
+        metadata = {"name": name, "annotations": annotations or {}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec(*scripts, **extra)}
 
     def start(self, name: str, *scripts: str, **extra: Any) -> None:
         self.apply(self.pod(name, *scripts, **extra))
@@ -59,6 +60,24 @@ class Pods:
         document: Document = json.loads(self.kubectl("get", "pod", name, "-o", "json"))
         return document
 
+    def state(self, name: str) -> Document:
+        """The state of the pod's first container: `waiting`, `running` or `terminated`, or nothing."""
+        statuses = self.get(name)["status"].get("containerStatuses") or [{}]
+        state: Document = statuses[0].get("state", {})
+        return state
+
+    def wait_reason(self, name: str, reason: str) -> str:
+        """Wait until the first container waits for a reason that begins so; the message then."""
+
+        def waits() -> bool:
+            return str(self.state(name).get("waiting", {}).get("reason", "")).startswith(reason)
+
+        self.wait_until(waits, f"{name} waits: {reason}")
+        return str(self.state(name).get("waiting", {}).get("message", ""))
+
+    def uid(self, name: str) -> str:
+        return str(self.get(name)["metadata"]["uid"])
+
     def all(self) -> list[Document]:
         items: list[Document] = json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
         return items
@@ -68,6 +87,15 @@ class Pods:
 
     def job_ids(self) -> dict[str, str | None]:
         return {p["metadata"]["uid"]: p["metadata"].get("annotations", {}).get("JobID") for p in self.all()}
+
+    def wait_job_id(self, name: str) -> str:
+        """The id of the pod's job, once there is one."""
+        self.wait_until(lambda: self._job_id(name) is not None, f"{name} has a job")
+        return str(self._job_id(name))
+
+    def _job_id(self, name: str) -> str | None:
+        annotations: dict[str, str] = self.get(name)["metadata"].get("annotations", {})
+        return annotations.get("JobID")
 
     def wait(self, name: str, phase: str, *, deadline_s: float = WITHIN_S) -> Document:
         """The pod, once it is in the phase; fails the test with what it is instead."""
@@ -113,6 +141,11 @@ class Pods:
 
     def _state(self) -> str:
         return self.kubectl("get", "pods", "-o", "wide") + self.kubectl("get", "events")
+
+
+def once_there(gate: Path, script: str) -> str:
+    """A script that runs when a file is there."""
+    return f"until [ -e {gate} ]; do sleep 0.1; done; {script}"
 
 
 def exit_codes(statuses: Sequence[Document]) -> dict[str, int | None]:

@@ -52,7 +52,7 @@ class SlurmSite:
         self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
         self.conf = self.folder / "slurm.conf"
         self.environ = {"PATH": _PATH, "SLURM_CONF": str(self.conf), "LANG": "C.UTF-8"}
-        self._has_accounting = has_accounting
+        self.has_accounting = has_accounting
         self._options = dict(options)
         self._daemons: dict[str, Daemon] = {}
         self._is_stopped: set[str] = set()
@@ -74,7 +74,7 @@ class SlurmSite:
         """Return once every node is idle. Raises DaemonError."""
         self._write_configuration()
         self._start_munge()
-        if self._has_accounting:
+        if self.has_accounting:
             self._start_accounting()
         self.start_controller()
         for node in self.nodes:
@@ -233,7 +233,7 @@ class SlurmSite:
             "SlurmdPidFile": f"{self.folder}/slurmd-%n.pid",
             "SlurmctldHost": "localhost(127.0.0.1)",
         }
-        if self._has_accounting:
+        if self.has_accounting:
             self._database_port = ports.free()
             options |= {
                 "AccountingStorageType": "accounting_storage/slurmdbd",

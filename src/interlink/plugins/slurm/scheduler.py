@@ -288,7 +288,7 @@ def _kept_endings(
             ending, state = directory.ending(), directory.state()
             if ending is not None:
                 found[tag] = Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
-            elif state is not None and state.has_ended:
+            elif state is not None and state.has_ended and not state.was_stopped_from_outside:
                 found[tag] = Observation(life=Life.ENDED)
             else:
                 del found[tag]

@@ -34,7 +34,7 @@ from interlink.aio import files
 from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
-from interlink.model.statuses import ContainerStatus
+from interlink.model.statuses import ContainerStatus, Terminated
 from interlink.sdk.batch import runners
 
 _T = TypeVar("_T")
@@ -75,6 +75,11 @@ class Ending(msgspec.Struct, frozen=True):
     finished_at: str | None = None
 
 
+_SIGNALLED = (137, 143)
+_TOGETHER_S = 2.0
+"""Within which a job's runner and its programs get the signal when the job is stopped from outside; in any order."""
+
+
 class RunnerState(msgspec.Struct, frozen=True):
     """`state.json`; the container states are Kubernetes container statuses."""
 
@@ -92,8 +97,19 @@ class RunnerState(msgspec.Struct, frozen=True):
 
     @property
     def was_stopped_from_outside(self) -> bool:
-        """By a signal that nobody here had asked for: the batch system knows why."""
-        return self.reason == "Terminated"
+        """By a signal that nobody here had asked for: the batch system knows why. A runner whose programs hear of it
+        first may not hear of it at all."""
+        ends = [status.terminated for status in self.containers if status.terminated is not None]
+        return self.reason == "Terminated" or (self.reason is None and any(map(self.was_signalled_before, ends)))
+
+    def was_signalled_before(self, ended: Terminated) -> bool:
+        """Whether a program was ended by a signal a moment before the runner got its own, or before its end."""
+        try:
+            earlier = datetime.fromisoformat(ended.finished_at or "")
+            later = datetime.fromisoformat(self.stopped_at or self.finished_at or "")
+            return ended.exit_code in _SIGNALLED and (later - earlier).total_seconds() < _TOGETHER_S
+        except (ValueError, TypeError):
+            return False
 
 
 class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):

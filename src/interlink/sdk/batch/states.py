@@ -136,9 +136,13 @@ def _not_started(state: RunnerState) -> Ending:
 def _explained(status: ContainerStatus, state: RunnerState, ending: Ending) -> ContainerStatus:
     """Why a program ended that the batch system had told to stop; one that had ended before keeps its own end."""
     ended = status.terminated
-    if ended is None or (state.stopped_at and (ended.finished_at or "") < state.stopped_at):
+    if ended is None or not (_ended_after(ended, state) or state.was_signalled_before(ended)):
         return status
     return _replaced(status, ended.exit_code or _STOPPED, ending)
+
+
+def _ended_after(ended: Terminated, state: RunnerState) -> bool:
+    return bool(state.stopped_at) and (ended.finished_at or "") >= (state.stopped_at or "")
 
 
 def _replaced(status: ContainerStatus, exit_code: int, ending: Ending) -> ContainerStatus:

@@ -159,6 +159,25 @@ def test_a_container_that_had_ended_before_keeps_its_end() -> None:
     assert first(state(ended(), **stopped), over(TIMEOUT)) == "0"
 
 
+@pytest.mark.parametrize(
+    ("what", "code", "record", "expected"),
+    [
+        ("before its runner", 143, STOPPED | {"stopped_at": "2026-07-14T10:00:02.100Z"}, "143 DeadlineExceeded"),
+        ("its runner ended first", 137, {"finished_at": "2026-07-14T10:00:02.100Z"}, "137 DeadlineExceeded"),
+        ("long before its runner", 143, STOPPED | {"stopped_at": "2026-07-14T10:00:09Z"}, "143"),
+        ("long before the end", 143, {"finished_at": "2026-07-14T10:00:09Z"}, "143"),
+        ("with a code of its own", 7, {"finished_at": "2026-07-14T10:00:02.100Z"}, "7"),
+        ("at a time that is none", 143, {"finished_at": "never"}, "143"),
+    ],
+)
+def test_the_signals_of_a_stop_come_in_any_order(what: str, code: int, record: Document, expected: str) -> None:
+    """The batch system tells programs and runner at once; a program that hears of it first has the same reason."""
+    fields: dict[str, Any] = {"phase": "ended"} | record
+    known = state(ended(exit_code=code), **fields)
+
+    assert first(known, over(TIMEOUT)) == expected
+
+
 @pytest.mark.parametrize("known", [state(ended(), phase="ended", finished_at="2026-07-14T10:59:55Z")])
 def test_a_success_waits_a_moment_for_the_batch_system(known: RunnerState) -> None:
     """It may say that there was too little memory; after the moment the record is believed."""
@@ -176,6 +195,16 @@ def test_a_job_that_was_stopped_waits_a_moment_for_the_reason() -> None:
     assert (first(known, completing), first(known, completing, settle_s=5)) == ("running", "143")
     assert first(known, Observation(life=Life.GONE)) == "143"
     assert first(known, over(TIMEOUT)) == "143 DeadlineExceeded"
+
+
+def test_a_program_that_heard_first_waits_a_moment_for_the_reason() -> None:
+    """Also when the runner had not heard at all."""
+    times = {"startedAt": "2026-07-14T10:00:01Z", "finishedAt": "2026-07-14T10:59:54.9Z"}
+    killed = {"name": "c", "state": {"terminated": {"exitCode": 143, **times}}}
+    known = state(killed, phase="ended", finished_at="2026-07-14T10:59:55Z")
+
+    assert first(known, Observation(life=Life.RUNNING)) == "running"
+    assert first(known, Observation(life=Life.GONE)) == "143"
 
 
 def test_an_end_waits_a_moment_for_the_record() -> None:
