@@ -64,7 +64,7 @@ async def test_a_node_that_fails(bench: Bench, site: SlurmSite) -> None:
         await bench.wait(uid, "137 NodeFail")
     finally:
         site.start_node("node2")
-        site.run("scontrol", "update", "nodename=node2", "state=resume")
+        site.await_idle()
 
 
 async def test_a_time_limit_t09a(bench: Bench, site: SlurmSite) -> None:
@@ -279,6 +279,22 @@ async def test_a_job_that_died_before_its_runner_began(bench: Bench) -> None:
     assert await bench.word(uid) == "7 Error"
     await bench.plugin.verifier.verify()
     assert len(bench.jobs(uid)) == 1
+
+
+async def test_a_killed_job_that_slurm_has_forgotten(
+    bench: Bench, site: SlurmSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its runner could tell no end, and nobody else can: it has one all the same, and does not run for ever."""
+    monkeypatch.setattr(scheduler, "_FORGOTTEN_S", 2.0)
+    saved = site.save_state()
+    uid = await bench.start("sleep 600")
+    await bench.wait(uid, "running")
+    runner = bench.directory(uid).runner_process()
+    assert runner is not None
+    os.kill(runner, signal.SIGKILL)
+    site.crash_controller(saved)
+
+    await bench.wait(uid, "137 ContainerStatusUnknown")
 
 
 async def test_a_job_that_says_success_and_ran_nothing(bench: Bench) -> None:

@@ -159,15 +159,15 @@ class SlurmSite:
         return {tuple(line.split()) for line in self.run("sinfo", "-hNo", "%N %t").splitlines()}
 
     def await_idle(self) -> None:
-        """Every node is there and has nothing to do. A controller that was killed may have forgotten that a drained
-        node had been resumed: it is told again."""
+        """Every node is there and has nothing to do. One that is drained or down is resumed, and once more when a
+        controller that was killed has forgotten that."""
         expected = {(node, "idle") for node in self.nodes}
 
         def is_idle() -> bool:
             with contextlib.suppress(DaemonError):
                 found = self._node_states()
                 for node, state in found:
-                    if state.startswith(("drain", "drng")):
+                    if state.startswith(("drain", "drng", "down")):
                         self.run("scontrol", "update", f"nodename={node}", "state=resume")
                 return found == expected
             return False

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from interlink.aio import clock
 from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
@@ -36,6 +37,9 @@ log = structlog.get_logger(__name__)
 _KILL_AFTER_GRACE_S = 10.0
 _ACCOUNTING_AGAIN_S = 10.0
 _JUST_NOW_S = 1.0
+_FORGOTTEN_S = 60.0
+"""For how long a job that has begun must be missing before it counts as killed: after a crash of the controller its
+nodes tell it of their jobs."""
 _ASKED_AT_ONCE = 1000
 _SUBMISSION = "submission.json"
 _LONGEST_ID = 10
@@ -64,6 +68,7 @@ class SlurmScheduler:
         self._memory_is_fatal = memory_is_fatal
         self._unknown_for_s = unknown_for_s
         self._asked_accounting_at: dict[Tag, float] = {}
+        self._missing_since: dict[Tag, float] = {}
         self._strange_states: set[str] = set()
         self._alone_since = time.monotonic() + unknown_for_s
         self._submitted: dict[Tag, float] = {}
@@ -132,6 +137,7 @@ class SlurmScheduler:
         look = await self._queue.look()
         seen = {tag: self._observed(job) for tag, _ in jobs if (job := look.best(tag)) is not None}
         absent = [(tag, directory) for tag, directory in jobs if tag not in seen]
+        self._missing_since = {tag: at for tag, at in self._missing_since.items() if tag not in seen}
         if absent:
             seen |= await self._of_forgotten(absent)
         await asyncio.to_thread(_keep_endings, jobs, seen)
@@ -146,12 +152,18 @@ class SlurmScheduler:
     async def _of_forgotten(self, absent: Sequence[tuple[Tag, JobDirectory]]) -> dict[Tag, Observation]:
         """Jobs that the controller does not have: what was kept of their ends, and what accounting knows."""
         found, unknown = await asyncio.to_thread(_kept_endings, absent)
+        self._missing_since = {tag: at for tag, at in self._missing_since.items() if tag not in found}
         if unknown and self._uses_accounting:
             found |= await self._of_accounting(unknown)
         for tag, directory in unknown:
             if tag not in found and await asyncio.to_thread(directory.is_claimed, tag.attempt):
-                found[tag] = Observation(life=Life.ENDED)
+                found[tag] = self._of_missing(tag)
         return {tag: found.get(tag, Observation(life=Life.GONE)) for tag, _ in absent}
+
+    def _of_missing(self, tag: Tag) -> Observation:
+        """Of a job that has begun and that nobody knows any more. It never runs again, and so must have an end."""
+        since = self._missing_since.setdefault(tag, time.monotonic())
+        return Observation(life=Life.ENDED) if time.monotonic() - since < _FORGOTTEN_S else _forgotten()
 
     async def _of_accounting(self, unknown: Sequence[tuple[Tag, JobDirectory]]) -> dict[Tag, Observation]:
         """In one question. Only an end counts: what is alive in accounting and not in the queue was lost."""
@@ -249,6 +261,15 @@ def _begin(directory: JobDirectory) -> Submission:
 def _ours(directory: JobDirectory) -> tuple[int, int]:
     """Who we are, and who we are to a file system where all files belong to one user."""
     return os.geteuid(), directory.path.parent.stat().st_uid
+
+
+def _forgotten() -> Observation:
+    ending = Ending(
+        reason="ContainerStatusUnknown",
+        message="the job was killed and left no result, and Slurm does not know it any more",
+        finished_at=clock.rfc3339(clock.now()),
+    )
+    return Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
 
 
 def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:

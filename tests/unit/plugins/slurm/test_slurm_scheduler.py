@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from interlink.model.ids import JobID, PodUID, Tag
+from interlink.plugins.slurm import scheduler as slurm_scheduler
 from interlink.plugins.slurm.capacity import Capacity
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.parsing import QueuedJob
@@ -96,6 +97,40 @@ async def test_a_word_that_is_no_job_id_is_not_asked_for(
     await scheduler.poll(list(zip(TAGS, directories, strict=True)))
 
     assert slurm.asked == [["8"]]
+
+
+async def test_a_job_that_has_begun_and_is_forgotten_has_an_end(
+    scheduler: SlurmScheduler, directories: list[JobDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a while, for a controller that has crashed hears of its jobs from the nodes; it is kept, and not guessed
+    anew by the next plugin."""
+    (directories[0].path / "claim-0").mkdir()
+    directories[0].env.mkdir()
+    jobs = [(TAGS[0], directories[0])]
+
+    first = (await scheduler.poll(jobs))[TAGS[0]]
+    assert (first.life, first.ending) == (Life.ENDED, None)
+    assert directories[0].has_secrets()
+
+    monkeypatch.setattr(slurm_scheduler, "_FORGOTTEN_S", 0.0)
+    later = (await scheduler.poll(jobs))[TAGS[0]]
+    assert (later.life, later.reason) == (Life.ENDED, "ContainerStatusUnknown")
+    assert directories[0].ending() == later.ending
+    assert not directories[0].has_secrets()
+    assert (await scheduler.poll(jobs))[TAGS[0]] == later
+
+
+async def test_a_job_that_is_seen_again_was_not_forgotten(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time begins anew."""
+    (directories[0].path / "claim-0").mkdir()
+    jobs = [(TAGS[0], directories[0])]
+    await scheduler.poll(jobs)
+    slurm.jobs = [QueuedJob(tag=TAGS[0], job_id=JobID("7"), state="RUNNING")]
+    await scheduler.poll(jobs)
+
+    assert scheduler._missing_since == {}
 
 
 async def prepared(scheduler: SlurmScheduler, directory: JobDirectory) -> None:
