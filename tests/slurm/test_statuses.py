@@ -14,7 +14,7 @@ from interlink.plugins.slurm.commands import COMMANDS
 from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.errors import Rejected, Unreachable
 from interlink.testing.slurm import SlurmSite
-from interlink.testing.waiting import until_async
+from interlink.testing.waiting import until, until_async
 from tests.support.slurm import Bench, command
 
 FLAGS = "slurm-job.vk.io/flags"
@@ -292,9 +292,11 @@ async def test_a_killed_job_that_slurm_has_forgotten(
     runner = bench.directory(uid).runner_process()
     assert runner is not None
     os.kill(runner, signal.SIGKILL)
+    assert until(lambda: bench.alive(uid) == [], deadline_s=30)
     site.crash_controller(saved)
 
     await bench.wait(uid, "137 ContainerStatusUnknown")
+    site.await_idle()
 
 
 async def test_a_job_that_says_success_and_ran_nothing(bench: Bench) -> None:

@@ -13,12 +13,22 @@ LOWEST = 15000
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
+_given: set[int] = set()
+"""By this process. Its owner may not have taken it yet, or be down for a moment; of a few hundred that are given at
+random two are often the same."""
+
+
 def free() -> int:
-    """A port that nobody listens on now. Somebody may take it before you do: be ready to ask again."""
-    for port in random.sample(range(LOWEST, highest()), 100):
-        if is_free(port):
+    """A port that nobody listens on now, and that was not given before. Another process may take it before you do: be
+    ready to ask again."""
+    everything = range(LOWEST, highest())
+    if len(_given) > len(everything) // 2:
+        _given.clear()
+    for port in random.sample(everything, 200):
+        if port not in _given and is_free(port):
+            _given.add(port)
             return port
-    raise OSError("no free port on 127.0.0.1 among 100 tried")
+    raise OSError("no free port on 127.0.0.1 among 200 tried")
 
 
 def highest() -> int:
