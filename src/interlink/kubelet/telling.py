@@ -11,12 +11,13 @@ import msgspec
 
 from interlink.kube.events import About, Note
 from interlink.kubelet.errors import MissingInput
+from interlink.kubelet.pods import admission, rejections
 from interlink.model.phases import Failing
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus, PodStatus
 
 _SILENT: Failing = MappingProxyType({})
-_NOT_TRIED = ("HostNamespacesNotSupported", "PodOSNotSupported", "RejectedBackOff")
+_NOT_TRIED = (*admission.REASONS, rejections.REASON)
 _NEVER_RAN = ("StartError", "ContainerCannotRun", "ContainerStatusUnknown")
 
 

@@ -98,7 +98,10 @@ def test_a_container_that_cannot_be_found_was_not_started_now() -> None:
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]}
 
 
-@pytest.mark.parametrize("spec", [{"hostNetwork": True}, {"os": {"name": "windows"}}])
+@pytest.mark.parametrize(
+    "spec",
+    [{"hostNetwork": True}, {"os": {"name": "windows"}}, {"containers": [{"name": "c", "restartPolicy": "Never"}]}],
+)
 def test_a_pod_that_is_left_pending_is_told_once(spec: Document) -> None:
     """Why a DaemonSet's pod does not come; not again with each look at it."""
     daemon = pod(metadata=DAEMON, **spec, initContainers=[{"name": "i"}])

@@ -9,6 +9,10 @@ import msgspec
 
 from interlink.model.pods import Pod, PodSpec
 
+_OS, _POLICIES, _NAMESPACES = "PodOSNotSupported", "ContainerRestartPolicyNotSupported", "HostNamespacesNotSupported"
+REASONS = (_OS, _POLICIES, _NAMESPACES)
+"""Of every objection."""
+
 
 class Verdict(enum.Enum):
     FAIL = "the pod fails"
@@ -28,24 +32,24 @@ def objection(pod: Pod) -> Objection | None:
     verdict = Verdict.IGNORE if is_daemon else Verdict.FAIL
     os = pod.spec.os
     if os is not None and os.name not in ("", "linux"):
-        return Objection("PodOSNotSupported", f"this node runs linux, the pod wants {os.name}", verdict)
+        return Objection(_OS, f"this node runs linux, the pod wants {os.name}", verdict)
     if names := _with_policies_of_their_own(pod.spec):
         return Objection(
-            "ContainerRestartPolicyNotSupported",
+            _POLICIES,
             f"containers start again by the pod's restartPolicy here, not by one of their own: {', '.join(names)}",
             verdict,
         )
-    wanted = [name for name, is_set in _namespaces(pod.spec) if is_set]
+    wanted = [name for name, is_set in _wishes(pod.spec) if is_set]
     if is_daemon and wanted:
         return Objection(
-            "HostNamespacesNotSupported",
+            _NAMESPACES,
             f"the pod of a DaemonSet wants {', '.join(wanted)}, which would be those of another machine",
             verdict,
         )
     return None
 
 
-def _namespaces(spec: PodSpec) -> list[tuple[str, bool | None]]:
+def _wishes(spec: PodSpec) -> list[tuple[str, bool | None]]:
     return [("hostNetwork", spec.host_network), ("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)]
 
 

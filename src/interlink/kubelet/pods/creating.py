@@ -13,7 +13,7 @@ from interlink.kubelet.errors import MissingInput, Unsupported, Waits
 from interlink.kubelet.inputs import resolving
 from interlink.kubelet.inputs.fields import Surroundings
 from interlink.kubelet.inputs.sources import KubeSource
-from interlink.kubelet.pods import admission
+from interlink.kubelet.pods import admission, rejections
 from interlink.kubelet.pods.admission import Objection, Verdict
 from interlink.kubelet.pods.publishing import Publisher
 from interlink.kubelet.pods.rejections import Rejections
@@ -56,7 +56,7 @@ class Creator:
         later_s = self._rejections.wait_s(seen.pod)
         if later_s:
             message = f"a pod of the same controller has just been rejected; tried again in {later_s:.0f} s"
-            await self._say(seen.pod, Waiting(reason="RejectedBackOff", message=message))
+            await self._say(seen.pod, Waiting(reason=rejections.REASON, message=message))
             return later_s
         await self._submit(seen, seen_at)
         return 0.0

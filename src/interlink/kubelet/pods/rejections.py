@@ -6,6 +6,9 @@ from collections.abc import Callable
 from interlink.aio.backoff import Backoff
 from interlink.model.pods import Pod
 
+REASON = "RejectedBackOff"
+"""Why such a pod waits."""
+
 _BASE_S = 2.0
 _CAP_S = 300.0
 _FORGET_S = 900.0

@@ -8,7 +8,7 @@ import structlog
 
 from interlink.model.ids import JobID, Tag
 from interlink.model.pods import Pod
-from interlink.sdk.batch.jobdir import Intention, JobDirectory
+from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.errors import OutcomeUnknown
 
@@ -26,16 +26,6 @@ class KnownJob(msgspec.Struct, frozen=True):
     job_id: JobID | None
     has_begun: bool
 
-    @classmethod
-    def of(cls, directory: JobDirectory, intention: Intention) -> "KnownJob":
-        return cls(
-            pod=intention.pod,
-            tag=directory.tag_of(intention),
-            directory=directory,
-            job_id=directory.job_id(),
-            has_begun=directory.state() is not None,
-        )
-
 
 def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
     """The jobs among these directories; one that only holds a tombstone is none.
@@ -49,7 +39,15 @@ def intended(directories: Sequence[JobDirectory]) -> list[KnownJob]:
             intention = directory.intention()
             if intention is not None:
                 directory.runner_process()
-                found.append(KnownJob.of(directory, intention))
+                found.append(
+                    KnownJob(
+                        pod=intention.pod,
+                        tag=directory.tag_of(intention),
+                        directory=directory,
+                        job_id=directory.job_id(),
+                        has_begun=directory.state() is not None,
+                    )
+                )
     return found
 
 

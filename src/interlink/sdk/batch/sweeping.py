@@ -8,10 +8,10 @@ from pathlib import Path
 import structlog
 
 from interlink.aio.supervising import KeyedLocks
-from interlink.model.ids import PodUID
-from interlink.sdk.batch import jobdir, known
+from interlink.model.ids import PodUID, Tag
+from interlink.sdk.batch import jobdir
 from interlink.sdk.batch.jobdir import JobDirectory
-from interlink.sdk.batch.known import GONE, KnownJob
+from interlink.sdk.batch.known import GONE
 from interlink.sdk.batch.scheduler import Scheduler
 
 log = structlog.get_logger(__name__)
@@ -35,8 +35,8 @@ class Sweeper:
         """
         deadline = time.time() - keep_s
         jobs, empty = await asyncio.to_thread(_deleted, self._root, deadline)
-        seen = await known.poll(self._scheduler, jobs) if jobs else {}
-        over = [job.directory for job in jobs if not seen.get(job.tag, GONE).is_alive]
+        seen = await self._scheduler.poll(jobs) if jobs else {}
+        over = [directory for tag, directory in jobs if not seen.get(tag, GONE).is_alive]
         removed = 0
         for directory in (*over, *empty):
             async with self._locks.hold(directory.pod_uid):
@@ -47,8 +47,11 @@ class Sweeper:
         return removed
 
 
-def _deleted(root: Path, deadline: float) -> tuple[list[KnownJob], list[JobDirectory]]:
-    """Jobs that were deleted before a moment or have secrets left, and tombstones of that age that never were a job."""
+def _deleted(root: Path, deadline: float) -> tuple[list[tuple[Tag, JobDirectory]], list[JobDirectory]]:
+    """Jobs that were deleted before a moment or have secrets left, and tombstones of that age that never were a job.
+
+    Only the intent is read: what else cannot be, does not matter any more.
+    """
     jobs, empty = [], []
     for directory in jobdir.below(root):
         try:
@@ -57,7 +60,7 @@ def _deleted(root: Path, deadline: float) -> tuple[list[KnownJob], list[JobDirec
                 continue
             intention = directory.intention()
             if intention is not None:
-                jobs.append(KnownJob.of(directory, intention))
+                jobs.append((directory.tag_of(intention), directory))
             elif cancelled_at <= deadline:
                 empty.append(directory)
         except OSError as error:

@@ -120,6 +120,17 @@ async def test_nothing_in_the_way_keeps_a_job_from_being_deleted(jobs: Jobs, nam
     assert (jobs.bad.is_cancelled(), jobs.bad.cancel_grace_s()) == (True, 7)
 
 
+@pytest.mark.parametrize("name", ["state.json", "job-id", "ending.json"])
+async def test_a_record_that_cannot_be_read_keeps_no_deleted_job(jobs: Jobs, name: str) -> None:
+    """What it says does not matter any more."""
+    for directory in (jobs.bad, jobs.good):
+        directory.mark_cancelled(0)
+    link_to_itself(jobs.bad.path / name)
+    jobs.scheduler.lives.clear()
+
+    assert await jobs.plugin.sweeper.sweep(keep_s=-1) == 2
+
+
 async def test_directories_as_deep_as_they_may_be_are_swept(jobs: Jobs) -> None:
     """Deeper than Python's own limit; and what is behind them is swept too."""
     for directory in (jobs.bad, jobs.good):
