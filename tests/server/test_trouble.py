@@ -13,8 +13,14 @@ from aiohttp import web
 from interlink.testing.daemons import Daemon
 from interlink.testing.programs import Programs
 from interlink.testing.waiting import until_async
-from tests.support.server_client import ServerClient, pod, uid_of
+from tests.support.server_client import Document, ServerClient, pod, uid_of
 from tests.support.strange_plugin import StrangePlugin, cut
+
+
+def following(document: Document) -> Document:
+    """The question for a log that goes on."""
+    return {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {"Follow": True}}
+
 
 BODIES = [
     b"",
@@ -141,7 +147,7 @@ async def test_logs_pass_as_they_come(client: ServerClient, plugin: StrangePlugi
     plugin.behaviours["logs"] = follow
     document = pod()
     await client.create(document)
-    question = {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {"Follow": True}}
+    question = following(document)
     async with aiohttp.ClientSession() as session:
         response = await session.post(f"http://127.0.0.1:{server.server_port}/getLogs", json=question)
         async with asyncio.timeout(5):
@@ -169,7 +175,7 @@ async def test_follow_of_a_silent_log_begins_at_once(
     plugin.behaviours["logs"] = silent
     document = pod()
     await client.create(document)
-    question = {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {"Follow": True}}
+    question = following(document)
     async with aiohttp.ClientSession() as session, asyncio.timeout(5):
         response = await session.post(f"http://127.0.0.1:{server.server_port}/getLogs", json=question)
         gate.set()
@@ -192,7 +198,7 @@ async def test_t14_many_followers_do_not_delay_status(
     plugin.behaviours["logs"] = follow
     document = pod()
     await client.create(document)
-    question = {"PodUID": uid_of(document), "ContainerName": "c", "Opts": {"Follow": True}}
+    question = following(document)
     url = f"http://127.0.0.1:{server.server_port}/getLogs"
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         streams = await asyncio.gather(*(session.post(url, json=question) for _ in range(50)))

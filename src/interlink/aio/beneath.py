@@ -13,8 +13,6 @@ from typing import BinaryIO
 
 from interlink.aio import files
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-
 
 class Beneath:
     """Paths are below `root`, which itself nobody else can replace. All calls block and raise OSError; with a symbolic
@@ -38,7 +36,7 @@ class Beneath:
         # Of a length that any file system takes, whatever the file's own; the same each time, so that none is left.
         temporary = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]}.tmp"
         with self._folder(path, is_made=True) as folder:
-            descriptor = _made(temporary, folder)
+            descriptor = files.create(temporary, 0o600, folder=folder)
             try:
                 files.write_all(descriptor, data)
                 if owner is not None:
@@ -68,19 +66,13 @@ class Beneath:
         """Everything, however deep it is, and the root; what cannot be removed stays."""
         with contextlib.suppress(OSError):
             with self._folder(self._root / "x") as top:
-                waiting = os.listdir(top)  # noqa: PTH208 -- of a descriptor
-                while waiting:
-                    with contextlib.suppress(OSError):
-                        _remove(waiting.pop(), top, waiting)
+                _remove_all(os.listdir(top), top)  # noqa: PTH208 -- of a descriptor
             self._root.rmdir()
 
     def discard(self, path: Path) -> None:
         """A file or a directory with everything in it; absent is fine, and what cannot be removed stays."""
         with contextlib.suppress(OSError), self._folder(path) as folder:
-            waiting = [path.name]
-            while waiting:
-                with contextlib.suppress(OSError):
-                    _remove(waiting.pop(), folder, waiting)
+            _remove_all([path.name], folder)
 
     @contextlib.contextmanager
     def _folder(self, path: Path, *, is_made: bool = False) -> Iterator[int]:
@@ -101,13 +93,11 @@ class Beneath:
             os.close(folder)
 
 
-def _made(name: str, folder: int) -> int:
-    """The descriptor of a new file, 0600; what is there in its place is taken away."""
-    try:
-        return os.open(name, _NEW, 0o600, dir_fd=folder)
-    except FileExistsError:
-        os.unlink(name, dir_fd=folder)
-        return os.open(name, _NEW, 0o600, dir_fd=folder)
+def _remove_all(waiting: list[str], top: int) -> None:
+    """What cannot be removed stays."""
+    while waiting:
+        with contextlib.suppress(OSError):
+            _remove(waiting.pop(), top, waiting)
 
 
 def _remove(name: str, top: int, waiting: list[str]) -> None:

@@ -59,17 +59,22 @@ def _replace(contents: dict[Path, bytes], mode: int) -> None:
 
 
 def _written(path: Path, data: bytes, mode: int, opened: contextlib.ExitStack) -> int:
-    """The descriptor of the file with its data, not synced yet. A new file: what is there in its place, left by a
-    crash or laid as a trap, is taken away."""
-    try:
-        descriptor = os.open(path, _NEW, mode)
-    except FileExistsError:
-        path.unlink()
-        descriptor = os.open(path, _NEW, mode)
+    """The descriptor of the file with its data, not synced yet."""
+    descriptor = create(path, mode)
     opened.callback(os.close, descriptor)
     os.fchmod(descriptor, mode)
     write_all(descriptor, data)
     return descriptor
+
+
+def create(path: str | Path, mode: int, *, folder: int | None = None) -> int:
+    """The descriptor of a new file, in the open directory `folder` if that is given; what is there in its place, left
+    by a crash or laid as a trap, is taken away."""
+    try:
+        return os.open(path, _NEW, mode, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(path, dir_fd=folder)
+        return os.open(path, _NEW, mode, dir_fd=folder)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import click
 import msgspec
@@ -12,6 +13,7 @@ from interlink.cli.tables import output_option
 from interlink.model.errors import ConfigurationError
 from interlink.sdk.client import PluginClient
 from interlink.sdk.conformance import suite
+from interlink.sdk.conformance.check import Check
 from interlink.sdk.conformance.subject import Options, Subject
 from interlink.sdk.conformance.suite import Outcome, Result
 from interlink.sdk.errors import SDKError, Unreachable
@@ -65,11 +67,7 @@ def conformance(
     if not wanted:
         raise programs.Mistake(f"no check has {' or '.join(names)} in its name; see --list")
     if is_listing:
-        rows = [{"level": check.level.value, "check": check.name, "promise": check.promise} for check in wanted]
-        if output == "json":
-            click.echo(json.dumps(rows, indent=2))
-        else:
-            click.echo("\n".join(f"{row['level']:7}{row['check']}: {row['promise']}" for row in rows))
+        _list(wanted, output)
         return
     options = Options(image=image, annotations=annotations, start_s=start_s, restart=restart)
 
@@ -97,6 +95,14 @@ def conformance(
         click.echo(", ".join(f"{count} {_MARKS[outcome]}" for outcome, count in counts.items() if count))
     if any(result.outcome is Outcome.FAILED for result in results):
         raise SystemExit(1)
+
+
+def _list(checks: Sequence[Check], output: str) -> None:
+    rows = [{"level": check.level.value, "check": check.name, "promise": check.promise} for check in checks]
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        click.echo("\n".join(f"{row['level']:7}{row['check']}: {row['promise']}" for row in rows))
 
 
 async def _find(link: Link) -> None:

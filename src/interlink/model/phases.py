@@ -162,7 +162,12 @@ def _all_of(
     known = {status.name: status for status in present or []}
     return [
         _normalised(
-            spec, by_name.get(spec.name), known.get(spec.name), default, is_init=is_init, restart_policy=restart_policy
+            spec,
+            by_name.get(spec.name),
+            known.get(spec.name),
+            default,
+            is_init=is_init,
+            restart_policy="Always" if is_init and spec.is_sidecar else restart_policy,
         )
         for spec in specs or []
     ]
@@ -177,17 +182,8 @@ def _normalised(
     is_init: bool,
     restart_policy: str,
 ) -> ContainerStatus:
-    """In the form in which Kubernetes keeps it: whole seconds, no nulls.
-
-    A container that nothing is said of stays as Kubernetes has it once it has started: silence takes nothing back. Nor
-    is one that has ended for good believed to be there again: Kubernetes would refuse the whole status.
-    """
-    if status is None and known is not None and (known.running or known.terminated):
-        return known
-    ended = known.terminated if known else None
-    is_there = status is not None and status.terminated is None
-    if ended and is_there and not _may_start_again(spec, ended, restart_policy, is_init=is_init):
-        assert known is not None
+    """In the form in which Kubernetes keeps it: whole seconds, no nulls."""
+    if known is not None and _stays(known, status, restart_policy):
         return known
     if status is None:
         status = ContainerStatus(name=spec.name, state=ContainerState(waiting=default))
@@ -206,11 +202,18 @@ def _normalised(
     )
 
 
-def _may_start_again(spec: Container, ended: Terminated, restart_policy: str, *, is_init: bool) -> bool:
+def _stays(known: ContainerStatus, news: ContainerStatus | None, restart_policy: str) -> bool:
+    """As Kubernetes has it: silence takes nothing back from a container that has started, and one that has ended for
+    good is not believed to be there again, for the API server would refuse the whole status."""
+    if news is None:
+        return bool(known.running or known.terminated)
+    return bool(known.terminated) and not news.terminated and not _may_start_again(known, restart_policy)
+
+
+def _may_start_again(known: ContainerStatus, restart_policy: str) -> bool:
     """By the rule that the API server holds statuses against."""
-    if restart_policy == "Always" or (is_init and spec.is_sidecar):
-        return True
-    return restart_policy == "OnFailure" and ended.exit_code != 0
+    has_failed = known.terminated is not None and known.terminated.exit_code != 0
+    return restart_policy == "Always" or (restart_policy == "OnFailure" and has_failed)
 
 
 def _last_state(status: ContainerStatus, known: ContainerStatus | None) -> ContainerState:

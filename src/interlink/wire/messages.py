@@ -168,11 +168,11 @@ NODE_HEADER = "InterLink-Node"
 HOLD_HEADER = "InterLink-Hold"
 SESSION_HEADER = "InterLink-Http-Session"
 OWN_ROUTES = "/interlink/v1/"
-ANNOUNCE = "/interlink/v1/announce"
-CHANGES = "/interlink/v1/changes"
-JOBS = "/interlink/v1/jobs"
-USAGE = "/interlink/v1/usage"
-REFRESH = "/interlink/v1/refresh"
+ANNOUNCE = f"{OWN_ROUTES}announce"
+CHANGES = f"{OWN_ROUTES}changes"
+JOBS = f"{OWN_ROUTES}jobs"
+USAGE = f"{OWN_ROUTES}usage"
+REFRESH = f"{OWN_ROUTES}refresh"
 
 
 class KnownPod(_Wire, frozen=True):

@@ -20,7 +20,7 @@ def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str
     )
 
 
-def full(*_: object) -> None:
+def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

@@ -4,9 +4,14 @@ from typing import TypeVar
 
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
+from interlink.sdk.client import CREATE_TIMEOUT_S, LOG_TIMEOUT_S
 from interlink.sdk.errors import OutcomeUnknown
 from interlink.wire import codec
 from interlink.wire.messages import CreateAnswer
+
+CREATE_WITHIN_S = CREATE_TIMEOUT_S + 10
+LOG_WITHIN_S = LOG_TIMEOUT_S + 10
+"""A server that waits for its plugin as long as it may still has an answer of its own."""
 
 M = TypeVar("M")
 

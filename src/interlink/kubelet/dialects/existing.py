@@ -21,7 +21,7 @@ from interlink.model import statuses
 from interlink.model.ids import JobID
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus
-from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S, LOG_TIMEOUT_S
+from interlink.sdk.client import CALL_TIMEOUT_S
 from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.sdk.transport import Link
 from interlink.wire import codec
@@ -56,7 +56,7 @@ class ExistingServer:
             return known
         self._may_act()
         try:
-            body = await self._link.call("POST", "/create", codec.encode(request), timeout_s=CREATE_TIMEOUT_S + 10)
+            body = await self._link.call("POST", "/create", codec.encode(request), timeout_s=answers.CREATE_WITHIN_S)
             answer = answers.read(body, CreateAnswer)
         except SDKError:
             found = await self._job_of(pod)
@@ -137,7 +137,7 @@ class ExistingServer:
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._link.stream("GET", "/getLogs", codec.encode(request), timeout_s=LOG_TIMEOUT_S + 10) as log:
+        async with self._link.stream("GET", "/getLogs", codec.encode(request), timeout_s=answers.LOG_WITHIN_S) as log:
             yield log
 
     async def ping(self) -> bytes:

@@ -9,7 +9,7 @@ from msgspec import Raw
 from interlink.kubelet.dialects import answers
 from interlink.model.ids import JobID, Owner
 from interlink.model.pods import Pod, PodSpec, offloaded, skeleton
-from interlink.sdk.client import CALL_TIMEOUT_S, CREATE_TIMEOUT_S, LOG_TIMEOUT_S
+from interlink.sdk.client import CALL_TIMEOUT_S
 from interlink.sdk.errors import NotFound, OutcomeUnknown
 from interlink.sdk.transport import Link
 from interlink.wire import codec, messages
@@ -43,7 +43,9 @@ class Remote:
     async def create(self, request: PodCreateRequest, pod: Pod) -> JobID:
         """Idempotent: repeat it until the answer is definitive."""
         self._may_act()
-        body = await self._call("POST", "/create", codec.encode(request), "CreatePod", timeout_s=CREATE_TIMEOUT_S + 10)
+        body = await self._call(
+            "POST", "/create", codec.encode(request), "CreatePod", timeout_s=answers.CREATE_WITHIN_S
+        )
         return answers.job_id(answers.read(body, CreateAnswer), pod)
 
     async def delete(self, pod: Pod) -> None:
@@ -96,7 +98,7 @@ class Remote:
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._link.stream(
-            "GET", "/getLogs", codec.encode(request), timeout_s=LOG_TIMEOUT_S + 10, session=self._session("GetLogs")
+            "GET", "/getLogs", codec.encode(request), timeout_s=answers.LOG_WITHIN_S, session=self._session("GetLogs")
         ) as log:
             yield log
 

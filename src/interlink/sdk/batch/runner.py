@@ -1691,7 +1691,7 @@ class Pod:
 
     def _finish(self):
         self.children.kill_all()
-        remove_secrets(self.path("."))
+        remove_secrets(self._directory)
         remove_node_directories(self._node_directories)
         with self.lock:
             self._head.update(phase="ended", finished_at=timestamp())

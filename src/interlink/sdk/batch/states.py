@@ -142,7 +142,7 @@ def _explained(status: ContainerStatus, state: RunnerState, ending: Ending) -> C
 
 
 def _ended_after(ended: Terminated, state: RunnerState) -> bool:
-    return bool(state.stopped_at) and (ended.finished_at or "") >= (state.stopped_at or "")
+    return "" < (state.stopped_at or "") <= (ended.finished_at or "")
 
 
 def _replaced(status: ContainerStatus, exit_code: int, ending: Ending) -> ContainerStatus:

@@ -2,22 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import msgspec
 import pytest
 
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import JOB_ID_ANNOTATION, Pod
-from interlink.plugins.slurm.capacity import Capacity
-from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.parsing import QueuedJob
-from interlink.plugins.slurm.scheduler import SlurmScheduler
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.runtimes.none import HostProcesses
 from tests.unit.builders import pod
-from tests.unit.plugins.slurm.test_slurm_directives import load
+from tests.unit.plugins.slurm.test_slurm_scheduler import over
 
 
 class Counted:
@@ -42,17 +38,7 @@ def slurm() -> Counted:
 
 @pytest.fixture
 def plugin(tmp_path: Path, slurm: Counted) -> BatchPlugin:
-    settings = load(is_root=True)
-    scheduler = SlurmScheduler(
-        cast("Slurm", slurm),
-        policy=settings.policy,
-        script=settings.script,
-        capacity=Capacity(cast("Slurm", slurm), settings),
-        uses_accounting=True,
-        memory_is_fatal=True,
-        unknown_for_s=0.0,
-    )
-    return BatchPlugin(tmp_path, scheduler=scheduler, runtime=HostProcesses())
+    return BatchPlugin(tmp_path, scheduler=over(slurm), runtime=HostProcesses())
 
 
 def known(root: Path, number: int, *, is_begun: bool) -> Pod:

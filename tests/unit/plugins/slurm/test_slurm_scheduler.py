@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -50,9 +50,9 @@ def slurm() -> Commands:
     return Commands()
 
 
-@pytest.fixture
-def scheduler(slurm: Commands) -> SlurmScheduler:
-    settings = load(is_root=True, DefaultUID=1000)
+def over(slurm: object, **keys: Any) -> SlurmScheduler:
+    """A scheduler that runs these commands."""
+    settings = load(is_root=True, **keys)
     return SlurmScheduler(
         cast("Slurm", slurm),
         policy=settings.policy,
@@ -62,6 +62,11 @@ def scheduler(slurm: Commands) -> SlurmScheduler:
         memory_is_fatal=True,
         unknown_for_s=0.0,
     )
+
+
+@pytest.fixture
+def scheduler(slurm: Commands) -> SlurmScheduler:
+    return over(slurm, DefaultUID=1000)
 
 
 @pytest.fixture
