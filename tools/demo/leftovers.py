@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from interlink.aio import files
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch import jobdir
 from interlink.testing import waiting
 from interlink.testing.programs import Programs
 
@@ -143,7 +143,7 @@ def _read_pids(file: Path) -> list[int]:
 
 
 def _runners(jobs: Path) -> list[int]:
-    directories = [JobDirectory(path) for path in jobs.iterdir()] if jobs.exists() else []
+    directories = jobdir.below(jobs) if jobs.exists() else ()
     return [process_id for job in directories if (process_id := job.runner_process())]
 
 

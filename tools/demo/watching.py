@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from interlink.sdk.batch.jobdir import JobDirectory
+from interlink.sdk.batch import jobdir
 from tools.demo import ledger
 from tools.demo.places import AwayError, Place
 from tools.demo.scene import Scene
@@ -63,5 +63,5 @@ class Watcher:
 
 def alive(jobs: Path) -> frozenset[str]:
     """The pod UIDs of the jobs whose runner lives."""
-    directories = [JobDirectory(path) for path in jobs.iterdir()] if jobs.exists() else []
+    directories = jobdir.below(jobs) if jobs.exists() else ()
     return frozenset(job.pod_uid for job in directories if job.runner_process() is not None)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.demo import leftovers
+from interlink.sdk.batch import jobdir, runners
+from interlink.sdk.batch.jobdir import JobDirectory
+from tools.demo import leftovers, watching
 
 HOLDER = """
 import sys, time
@@ -59,3 +61,14 @@ def test_a_folder_that_another_demo_uses_is_refused(tmp_path: Path) -> None:
                 pass
         finally:
             other.kill()
+
+
+def test_what_lies_beside_the_jobs_is_no_job(tmp_path: Path) -> None:
+    """The plugin's lock is a file, the runner a directory; the demo ended with an error at its start."""
+    (tmp_path / jobdir.LOCK).touch()
+    runners.install(tmp_path)
+    JobDirectory(tmp_path / "uid-1").create()
+
+    leftovers.end_jobs(tmp_path)
+
+    assert watching.alive(tmp_path) == frozenset()
