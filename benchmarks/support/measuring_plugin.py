@@ -1,15 +1,19 @@
 """A plugin that costs as little as possible and counts what it is asked: a process of its own beside the server.
 
 Every pod that is asked for has a job, running until it is deleted or `POST /bench/end` ends all of them at once.
+An asker that can wait for news is told of the end at once, as by a plugin that notices it (docs/protocol.md).
 `GET /bench/counts` tells the calls by kind, `POST /bench/reset` forgets them and lets new jobs run.
 """
 
+import asyncio
 import collections
+import contextlib
 
 import click
 import msgspec
 from aiohttp import web
 
+from interlink.sdk import noticing
 from interlink.wire.messages import Job
 
 
@@ -66,6 +70,8 @@ class MeasuringPlugin:
         self._asked = 0
         self._nodes: dict[str, str] = {}
         self._ended: set[str] = set()
+        self._mark = 0
+        self._rung = asyncio.Event()
         self._created: collections.Counter[str] = collections.Counter()
         self._texts: dict[tuple[str, bool], bytes] = {}
 
@@ -94,6 +100,7 @@ class MeasuringPlugin:
     async def _delete(self, request: web.Request) -> web.Response:
         self._calls["delete"] += 1
         self._ended.add(msgspec.json.decode(await request.read(), type=_Pod).metadata.uid)
+        self._ring()
         return web.Response(text="ok")
 
     async def _status(self, request: web.Request) -> web.Response:
@@ -103,8 +110,22 @@ class MeasuringPlugin:
             return web.Response(body=_CAPACITY, content_type="application/json")
         self._asked = len(pods)
         self._nodes.update({pod.metadata.uid: pod.spec.node_name for pod in pods})
+        headers = await self._news(request)
+        if headers.get("ETag") == request.headers.get("If-None-Match"):
+            return web.Response(status=304, headers=headers)
         body = b"[" + b",".join(self._text(pod) for pod in pods) + b"]"
-        return web.Response(body=body, content_type="application/json")
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+    async def _news(self, request: web.Request) -> dict[str, str]:
+        """Wait for an end, if that is asked for and all others have been told."""
+        wait_s = noticing.wait_asked_s(request.headers.getall("Prefer", ()))
+        is_told = request.headers.get("If-None-Match") == f'"{self._mark}"'
+        if is_told and wait_s:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._rung.wait()
+        applied = {"Preference-Applied": "wait"} if wait_s else {}
+        return {"ETag": f'"{self._mark}"', **applied}
 
     def _text(self, pod: _Pod) -> bytes:
         """A pod's status; made once for each state, so that answering costs next to nothing."""
@@ -113,6 +134,11 @@ class MeasuringPlugin:
         if key not in self._texts:
             self._texts[key] = msgspec.json.encode(_status(pod, has_ended=has_ended))
         return self._texts[key]
+
+    def _ring(self) -> None:
+        self._mark += 1
+        self._rung.set()
+        self._rung = asyncio.Event()
 
     async def _jobs(self, _: web.Request) -> web.Response:
         self._calls["jobs"] += 1
@@ -134,6 +160,7 @@ class MeasuringPlugin:
 
     async def _end(self, _: web.Request) -> web.Response:
         self._ended.update(self._nodes)
+        self._ring()
         return web.Response()
 
 

@@ -139,6 +139,9 @@ def is_alive(pid: int) -> bool:
 
 # Order and ends
 
+TICK_NS = 20_000_000
+"""The kernel stamps files with the time of its last tick, a bell is set to the exact one."""
+
 
 def test_init_containers_run_one_after_the_other_before_the_regular_ones(job: Job) -> None:
     """An init container starts when the one before it has succeeded."""
@@ -149,6 +152,22 @@ def test_init_containers_run_one_after_the_other_before_the_regular_ones(job: Jo
     assert job.words("order") == ["first", "second", "main"]
     assert job.status("first")["ready"] is True
     assert job.state()["phase"] == "ended"
+
+
+def test_whoever_looks_at_the_jobs_is_told_of_news(job: Job) -> None:
+    """The bell beside the job directories is rung when the state has been written; a job without one runs as well."""
+    bell = job.path.parent / ".bell"
+    job.write(container("main", "test ! -e ../.bell"))
+    assert job.run() == 0
+    assert not bell.exists()
+
+    other = Job(job.path.parent / "other", job.python)
+    other.path.mkdir()
+    bell.touch()
+    os.utime(bell, (0, 0))
+    other.write(container("main", "exit 3"))
+    assert other.run() == 3
+    assert bell.stat().st_mtime_ns >= (other.path / "state.json").stat().st_mtime_ns - TICK_NS
 
 
 def test_a_failed_init_container_ends_the_pod(job: Job) -> None:

@@ -52,6 +52,17 @@ async def server(make_server: Callable[..., Programs]) -> Programs:
 
 
 @pytest.fixture
+async def patient(
+    make_server: Callable[..., Programs], session: aiohttp.ClientSession, plugin: StrangePlugin
+) -> ServerClient:
+    """Of a server with an interval of 2 seconds, whose plugin notices news by itself."""
+    plugin.notices = True
+    programs = make_server(StatusInterval=2)
+    await start(programs)
+    return ServerClient(session, programs.server_port)
+
+
+@pytest.fixture
 def client(session: aiohttp.ClientSession, server: Programs) -> ServerClient:
     return ServerClient(session, server.server_port)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -337,3 +338,75 @@ async def test_both_dialects_at_one_server(
 
 async def _is_ended(plugin: StrangePlugin, document: Document) -> bool:
     return "terminated" in plugin.jobs[uid_of(document)]
+
+
+def is_waiting(plugin: StrangePlugin) -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        return plugin.is_waiting
+
+    return check
+
+
+async def test_news_are_told_while_the_question_waits(patient: ServerClient, plugin: StrangePlugin) -> None:
+    """A plugin that notices an end by itself need not be asked again: the question that waits is answered."""
+    one, two = await created(patient, 2)
+    assert await until_async(is_waiting(plugin), deadline_s=20)
+    questions = plugin.calls["status"]
+    plugin.end(uid_of(one))
+    await patient.wait_ended(one)
+
+    assert plugin.calls["status"] == questions
+    (status,) = await patient.status(two)
+    assert "running" in status["containers"][0]["state"]
+
+
+async def test_a_waiting_question_is_the_one_of_its_interval(patient: ServerClient, plugin: StrangePlugin) -> None:
+    """It is not asked more often, whether there are news or not, and creates do not wait for it."""
+    documents = await created(patient, 3)
+    began, questions = time.monotonic(), plugin.calls["status"]
+    for document in documents:
+        assert await until_async(is_waiting(plugin), deadline_s=20)
+        await created(patient, 1)
+        assert plugin.is_waiting
+        plugin.end(uid_of(document))
+        await patient.wait_ended(document)
+
+    assert plugin.calls["status"] - questions <= (time.monotonic() - began) / 2 + 1
+
+
+async def test_a_plugin_is_not_believed_for_ever_that_nothing_is_new(
+    client: ServerClient, plugin: StrangePlugin
+) -> None:
+    """That nothing is new: now and then it is asked without the tag, and then its answer counts."""
+    (document,) = await created(client, 1)
+
+    async def same_as_ever(request: web.Request, data: Any) -> web.Response:
+        tag = request.headers.get("If-None-Match")
+        if tag:
+            return web.Response(status=304, headers={"ETag": tag})
+        return web.json_response([plugin.status(pod["metadata"]["uid"]) for pod in data], headers={"ETag": '"same"'})
+
+    plugin.behaviours["status"] = same_as_ever
+    await rounds(plugin, 2)
+    plugin.end(uid_of(document), 3)
+    await client.wait_ended(document)
+
+
+async def test_an_answer_of_old_is_no_answer_to_a_new_question(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The tag is sent for the same pods only, and after an answer that mentioned all of them."""
+    plugin.notices = True
+    (one,) = await created(client, 1)
+    await rounds(plugin, 2)
+    assert plugin.tags[-1]
+    (two,) = await created(client, 1)
+    plugin.tags.clear()
+    plugin.asked.clear()
+    await rounds(plugin, 3)
+    first = next(at for at, uids in enumerate(plugin.asked) if uid_of(two) in uids)
+    assert plugin.tags[first] == ""
+
+    del plugin.jobs[uid_of(one)]
+    await rounds(plugin, 1)
+    plugin.tags.clear()
+    await rounds(plugin, 2)
+    assert set(plugin.tags[-2:]) == {""}

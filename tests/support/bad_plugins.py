@@ -359,6 +359,18 @@ class Single(Judging):
         return msgspec.structs.replace(status, containers=(status.containers or [])[:1])
 
 
+@web.middleware
+async def nothing_new(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """To everybody who has an answer."""
+    tag = request.headers.get("If-None-Match")
+    return web.Response(status=304, headers={"ETag": tag}) if tag else await handler(request)
+
+
+class Stubborn(Bad):
+    check, says = "a-tag-hides-no-news", "who asks with a tag is told that nothing is new, who asks without is told"
+    guard = nothing_new
+
+
 class First(Bad):
     """As the existing Python SDK: the first pod of a question is answered."""
 

@@ -1,12 +1,17 @@
 """A plugin that does what a test tells it: slow, wrong, deaf, forgetful. Real HTTP, in the test's own loop."""
 
+import asyncio
 import collections
+import contextlib
 import json
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
+
+from interlink.sdk import noticing
 
 Document = dict[str, Any]
 Behaviour = Callable[[web.Request, Any], Awaitable[web.StreamResponse | None]]
@@ -14,7 +19,8 @@ Behaviour = Callable[[web.Request, Any], Awaitable[web.StreamResponse | None]]
 
 class StrangePlugin:
     """`jobs` is its batch system: container states by pod UID. A behaviour set for a route may answer in its place;
-    one that returns None lets the plugin answer as usual."""
+    one that returns None lets the plugin answer as usual. With `notices` it waits for news when it is asked to, and
+    `tags` are those in the questions."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -25,6 +31,10 @@ class StrangePlugin:
         self.bodies: list[bytes] = []
         self.behaviours: dict[str, Behaviour] = {}
         self.has_jobs_route = True
+        self.notices = False
+        self.is_waiting = False
+        self.tags: list[str] = []
+        self._rung = asyncio.Event()
 
     def app(self) -> web.Application:
         app = web.Application()
@@ -50,6 +60,7 @@ class StrangePlugin:
                 "finishedAt": "2026-07-14T10:00:05Z",
             }
         }
+        self._rung.set()
 
     async def _answer(self, route: str, request: web.Request) -> tuple[Any, web.StreamResponse | None]:
         body = await request.read()
@@ -88,7 +99,28 @@ class StrangePlugin:
             return web.json_response({"status": "ok", "resources": {"cpu": "64"}})
         uids = [pod["metadata"]["uid"] for pod in data]
         self.asked.append(uids)
-        return web.json_response([self.status(uid) for uid in uids if uid in self.jobs])
+        headers = await self._news(request, uids) if self.notices else {}
+        if headers and headers["ETag"] == request.headers.get("If-None-Match"):
+            return web.Response(status=304, headers=headers)
+        return web.json_response([self.status(uid) for uid in uids if uid in self.jobs], headers=headers)
+
+    async def _news(self, request: web.Request, uids: list[str]) -> dict[str, str]:
+        """The tag of what is so in the end."""
+        tag = request.headers.get("If-None-Match", "")
+        self.tags.append(tag)
+        wait_s = noticing.wait_asked_s(request.headers.getall("Prefer", ())) if tag else 0.0
+        if wait_s and tag == self._tag(uids):
+            self._rung.clear()
+            self.is_waiting = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._rung.wait()
+            self.is_waiting = False
+        return {"ETag": self._tag(uids), **({"Preference-Applied": "wait"} if wait_s else {})}
+
+    def _tag(self, uids: list[str]) -> str:
+        states = json.dumps([self.jobs.get(uid) for uid in uids]).encode()
+        return f'"{zlib.crc32(states)}"'
 
     def status(self, uid: str, **extra: Any) -> Document:
         container = {"name": "c", "state": self.jobs[uid], "ready": "running" in self.jobs[uid], "restartCount": 0}

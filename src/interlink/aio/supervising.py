@@ -15,13 +15,13 @@ async def run_repeatedly(
     round_: Callable[[], Awaitable[None]],
     *,
     on_failure: Callable[[str, Exception], None],
-    pause_s: float = 0.0,
+    pause_s: float | Callable[[], float] = 0.0,
     backoff: Backoff | None = None,
 ) -> None:
     """Call `round_` for ever; ends only by cancellation.
 
-    After a round that returned the next follows in `pause_s` seconds; after one that raised, `on_failure` is told
-    and the next follows after the back-off, which a good round resets.
+    After a round that returned the next follows in `pause_s` seconds, computed after each round if it is a function;
+    after one that raised, `on_failure` is told and the next follows after the back-off, which a good round resets.
     """
     delays = backoff or Backoff()
     while True:
@@ -32,7 +32,7 @@ async def run_repeatedly(
             await asyncio.sleep(delays.next_s())
         else:
             delays.reset()
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s() if callable(pause_s) else pause_s)
 
 
 class KeyedLocks:

@@ -69,7 +69,13 @@ def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creat
         plugin,
         creator,
         Deleter(ledger, plugin, creator),
-        Poller(ledger, plugin, creator, job_lost_grace_s=settings.job_lost_grace_s),
+        Poller(
+            ledger,
+            plugin,
+            creator,
+            job_lost_grace_s=settings.job_lost_grace_s,
+            wait_s=int(settings.status_interval_s),
+        ),
         Sweeper(ledger, plugin, tombstone_lifetime_s=settings.tombstone_lifetime_s),
     )
 
@@ -79,8 +85,12 @@ async def _serve(settings: ServerSettings, service: Service) -> None:
     async with profiles.serving(settings.profiles), hosting.serving(app, settings.address, tls=settings.tls) as port:
         log.info("server.ready", address=str(settings.address), port=port, plugin=str(settings.plugin))
         trouble = lifecycle.log_trouble
+
+        def pause_s() -> float:
+            return max(0.0, settings.status_interval_s - service.waited_s)
+
         await running.until_stopped(
-            run_repeatedly("round", service.round, on_failure=trouble, pause_s=settings.status_interval_s),
+            run_repeatedly("round", service.round, on_failure=trouble, pause_s=pause_s),
             run_repeatedly("sweep", service.sweep, on_failure=trouble, pause_s=settings.sweep_interval_s),
         )
 

@@ -21,7 +21,7 @@ from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount, Pull, Runtime
 from interlink.sdk.batch.scheduler import Life, Observation, Recalled, Scheduler
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Overloaded, Refused, Rejected, SDKError, Unreachable
-from interlink.sdk.plugin import Chore, Metered, Plugin, Recurring, Refreshing
+from interlink.sdk.plugin import Chore, Metered, Noticing, Plugin, Recurring, Refreshing
 from interlink.sdk.runtimes.apptainer import Apptainer
 from interlink.sdk.runtimes.charliecloud import Charliecloud
 from interlink.sdk.runtimes.enroot import Enroot
@@ -73,6 +73,7 @@ __all__ = [
     "Metered",
     "Mount",
     "NotFound",
+    "Noticing",
     "Observation",
     "Origin",
     "OutcomeUnknown",

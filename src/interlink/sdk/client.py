@@ -3,6 +3,9 @@
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+import msgspec
+from aiohttp import hdrs
+
 from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
 from interlink.sdk.errors import OutcomeUnknown
@@ -23,6 +26,18 @@ CREATE_TIMEOUT_S = 120.0
 CALL_TIMEOUT_S = 30.0
 # Until a log begins, as long as the existing server waits: some plugins answer only when the first line is there.
 LOG_TIMEOUT_S = 120.0
+
+
+class Statuses(msgspec.Struct, frozen=True):
+    """`unreadable`: a sentence for each entry that is no status. `tag`: of this answer, where the plugin gives one.
+    `has_waited`: the plugin has waited for news as it was asked to. `is_unchanged`: the answer is that of the tag in
+    the question, and not repeated."""
+
+    answers: list[JobStatus] = []
+    unreadable: list[str] = []
+    tag: str = ""
+    has_waited: bool = False
+    is_unchanged: bool = False
 
 
 class PluginClient:
@@ -54,16 +69,25 @@ class PluginClient:
         """`pod` is the pod as the virtual kubelet sent it, or its skeleton when the call is repeated later."""
         await self._link.call("POST", "/delete", pod, timeout_s=CALL_TIMEOUT_S, session=session)
 
-    async def status(self, pods: Sequence[Pod]) -> tuple[list[JobStatus], list[str]]:
-        """The answers for the pods that the plugin mentions, and a sentence for each entry that cannot be read.
+    async def status(self, pods: Sequence[Pod], *, tag: str = "", wait_s: int = 0) -> Statuses:
+        """The answers for the pods that the plugin mentions.
 
-        Raises OutcomeUnknown for an answer that is no list: it says nothing about any pod.
+        With the `tag` of the last answer to the same question, a plugin that can waits up to `wait_s` seconds for
+        another answer. Raises OutcomeUnknown for an answer that is no list: it says nothing about any pod.
         """
-        body = await self._link.call("GET", "/status", codec.encode(list(pods)), timeout_s=CALL_TIMEOUT_S)
+        headers = {hdrs.IF_NONE_MATCH: tag, messages.PREFER_HEADER: f"wait={wait_s}"} if tag else None
+        reply = await self._link.ask(
+            "GET", "/status", codec.encode(list(pods)), timeout_s=CALL_TIMEOUT_S + wait_s, headers=headers
+        )
+        tag = reply.headers.get(hdrs.ETAG, "")
+        has_waited = messages.PREFERENCE_APPLIED_HEADER in reply.headers
+        if reply.is_unchanged:
+            return Statuses(tag=tag, has_waited=has_waited, is_unchanged=True)
         try:
-            return codec.decode_each(body, JobStatus)
+            answers, unreadable = codec.decode_each(reply.body, JobStatus)
         except codec.InvalidMessage as error:
             raise OutcomeUnknown(f"the plugin's answer to /status cannot be read: {error}") from error
+        return Statuses(answers=answers, unreadable=unreadable, tag=tag, has_waited=has_waited)
 
     @contextlib.asynccontextmanager
     async def logs(self, request: LogRequest, *, session: str = "") -> AsyncIterator[AsyncIterator[bytes]]:

@@ -67,6 +67,17 @@ class Metered(Protocol):
         ...
 
 
+@runtime_checkable
+class Noticing(Protocol):
+    """A plugin that notices by itself when a job has news; optional. Status questions may then wait for them."""
+
+    async def news(self, since: str, within_s: float) -> str:
+        """A mark of the latest news of any job, without quotes: at once where it is not `since`, else with the next
+        news, at the latest after `within_s` seconds. Cancellable; a missed one costs that time, one too many a look.
+        """
+        ...
+
+
 class Chore(msgspec.Struct, frozen=True):
     """Work that is done again and again, `pause_s` seconds apart; a failure is logged and does not end it."""
 

@@ -15,7 +15,7 @@ from interlink.aio.supervising import run_repeatedly
 from interlink.model import ids
 from interlink.model.errors import ModelError
 from interlink.model.pods import Pod
-from interlink.sdk import hosting, library_logs, listening, running, tokens, tracing
+from interlink.sdk import hosting, library_logs, listening, noticing, running, tokens, tracing
 from interlink.sdk.listening import Listening
 from interlink.sdk.plugin import Metered, Plugin, Recurring, Refreshing
 from interlink.sdk.tls import TLSFile
@@ -134,7 +134,7 @@ class _Handlers:
         pods = codec.decode_list(await request.read(), Pod)
         if not pods:
             return json_answer(await self._plugin.capacity())
-        return json_answer(list(await self._plugin.status(pods)))
+        return await noticing.status(self._plugin, request, pods)
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         message = codec.decode(await request.read(), LogRequest)

@@ -7,8 +7,10 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
+from aiohttp import hdrs
 
 from interlink.sdk.addresses import Address
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, SDKError, Unreachable
@@ -23,6 +25,14 @@ _KINDS: dict[str, type[SDKError]] = {
     "unknown": OutcomeUnknown,
     "invalid": Rejected,
 }
+
+
+class Reply(NamedTuple):
+    """`is_unchanged`: what was asked for is as the tag in the question says, and `body` is empty."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    is_unchanged: bool
 
 
 class Link:
@@ -63,16 +73,31 @@ class Link:
         Raises Unreachable when nothing can have been done, OutcomeUnknown when it may have, and Rejected, Refused or
         NotFound for a definitive answer.
         """
+        return (await self.ask(method, path, body, timeout_s=timeout_s, session=session)).body
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        timeout_s: float,
+        session: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """The same with what is around the body; `headers` are added. With If-None-Match, 304 is an answer too."""
+        sent = {**self._headers(session), **(headers or {})}
         try:
             async with (
                 asyncio.timeout(timeout_s),
-                self._session.request(method, path, data=body, headers=self._headers(session)) as response,
+                self._session.request(method, path, data=body, headers=sent) as response,
             ):
                 content = await response.read()
         except (aiohttp.ClientError, OSError) as error:
             raise self._translated(error, path) from error
-        if 200 <= response.status < 300:
-            return content
+        is_unchanged = response.status == 304 and hdrs.IF_NONE_MATCH in sent
+        if is_unchanged or 200 <= response.status < 300:
+            return Reply(body=content, headers=response.headers, is_unchanged=is_unchanged)
         raise self._refusal(response.status, content, path)
 
     @contextlib.asynccontextmanager
@@ -139,7 +164,7 @@ class Link:
             return NotFound(message)
         if status in (401, 403, 408, 425, 429):
             return Unreachable(message)
-        return Rejected(text) if status < 500 else OutcomeUnknown(message)
+        return Rejected(text) if 400 <= status < 500 else OutcomeUnknown(message)
 
 
 def _reason(error: OSError) -> str:

@@ -202,7 +202,7 @@ class Creator:
         A plugin of the existing kind may know the job and not tell an id; then the pod's UID stands for it. One of ours
         without an id has not submitted yet, and its create is idempotent.
         """
-        answers, _ = await self._plugin.status([record.pod])
+        answers = (await self._plugin.status([record.pod])).answers
         answer = next((answer for answer in answers if answer.uid == record.pod_uid), None)
         if answer is None:
             return None

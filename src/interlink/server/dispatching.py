@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from interlink.model.ids import JobID, PodUID
 from interlink.model.pods import Pod
-from interlink.sdk.client import PluginClient
+from interlink.sdk.client import PluginClient, Statuses
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Refused, Rejected, Unreachable
 from interlink.server import metrics
 from interlink.server.breaker import Breaker
-from interlink.wire.messages import ContainerUsage, Job, JobStatus, LogRequest, Refresh, RetrievedPodData
+from interlink.wire.messages import ContainerUsage, Job, LogRequest, Refresh, RetrievedPodData
 
 
 class Dispatcher:
@@ -34,9 +34,10 @@ class Dispatcher:
         with self._call("delete"):
             await self._plugin.delete(pod, session=session)
 
-    async def status(self, pods: Sequence[Pod]) -> tuple[list[JobStatus], list[str]]:
-        with self._call("status"):
-            return await self._plugin.status(pods)
+    async def status(self, pods: Sequence[Pod], *, tag: str = "", wait_s: int = 0) -> Statuses:
+        """Measured by itself when it may wait for news."""
+        with self._call("news" if tag else "status"):
+            return await self._plugin.status(pods, tag=tag, wait_s=wait_s)
 
     async def jobs(self) -> list[Job]:
         """Every job of ours at the batch system; NotFound from a plugin that has no such question."""

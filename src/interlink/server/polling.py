@@ -1,11 +1,15 @@
 """One question per interval about all live jobs, and what the answer changes.
 
+A plugin that notices news by itself is asked to wait with an answer that would be the last one again. That costs no
+question more, and an end is heard of at once.
+
 Absent is not finished: a job that the answer does not mention keeps its state until it has been asked for by itself,
 and still is not mentioned for a grace period. An answer that leaves out most of what was asked is doubted.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -33,21 +37,48 @@ COMMITTED_AT_ONCE = 100
 """Records that are written together; whatever else is to be written waits no longer than for these."""
 
 
+_SAME_AT_MOST = 30
+"""So many times in a row a plugin is believed that its answer would be the last one again."""
+
+
 class Answers(msgspec.Struct, frozen=True):
-    """What the plugin said about what it was asked; `unreadable` are entries that are no statuses."""
+    """What the plugin said about what it was asked; `unreadable` are entries that are no statuses. `tag`: of this
+    answer; `is_unchanged`: it would be the one with the tag in the question."""
 
     by_uid: Mapping[PodUID, JobStatus]
     unreadable: list[str]
+    tag: str = ""
+    is_unchanged: bool = False
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """The last answer that mentioned everybody and from which everything has been concluded."""
+
+    pods: frozenset[PodUID] = frozenset()
+    tag: str = ""
+    times: int = 0
+
+    def tag_for(self, pods: Collection[PodUID]) -> str:
+        """For the same question again; from time to time it is asked without, for a plugin may be wrong."""
+        return self.tag if self.times < _SAME_AT_MOST and self.pods == pods else ""
 
 
 class Poller:
-    def __init__(self, ledger: Ledger, plugin: Dispatcher, creator: Creator, *, job_lost_grace_s: float) -> None:
+    """wait_s: how long a plugin that can may wait for news before it answers. Of the last round, `waited_s` is how long
+    it did, and `problem` what was wrong."""
+
+    def __init__(
+        self, ledger: Ledger, plugin: Dispatcher, creator: Creator, *, job_lost_grace_s: float, wait_s: int = 0
+    ) -> None:
         self._ledger = ledger
         self._plugin = plugin
         self._creator = creator
         self._grace = timedelta(seconds=job_lost_grace_s)
+        self._wait_s = wait_s
         self._one_at_a_time = asyncio.Lock()
         self._rounds_one_by_one = 0
+        self._heard = Heard()
+        self.waited_s = 0.0
         self.problem = ""
 
     async def round(self) -> None:
@@ -65,16 +96,30 @@ class Poller:
 
     async def _round(self) -> None:
         asked = {uid: record for uid, record in self._ledger.newest().items() if self._is_open(record)}
+        heard, self._heard, self.waited_s = self._heard, Heard(), 0.0
         if not asked:
             self._note("", is_doubt=False)
             return
-        answers = await self._ask(list(asked.values()))
+        answers = await self._ask(list(asked.values()), tag=heard.tag_for(asked.keys()))
+        if answers.is_unchanged:
+            self._heard = msgspec.structs.replace(heard, tag=answers.tag, times=heard.times + 1)
+            self._note("", is_doubt=False)
+            return
         with step("server.observe"):
             await self._observe(answers.by_uid)
         absent = [record for uid, record in asked.items() if uid not in answers.by_uid and record.is_live]
         doubt = _doubt(len(absent), len(asked))
         self._note(doubt or "; ".join(answers.unreadable[:3]), is_doubt=bool(doubt))
         await self._examine(_examined(absent, is_doubted=bool(doubt or answers.unreadable)))
+        if answers.tag and not answers.unreadable and answers.by_uid.keys() == asked.keys():
+            self._heard = self._concluded_whole(answers)
+
+    def _concluded_whole(self, answers: Answers) -> Heard:
+        """Nothing, while it is open which job an answer tells of: that does not depend on the plugin alone."""
+        known = [self._ledger.get(uid) for uid in answers.by_uid]
+        if any(record is None or record.intent is Intent.CREATE for record in known):
+            return Heard()
+        return Heard(pods=frozenset(answers.by_uid), tag=answers.tag)
 
     def _is_open(self, record: Record) -> bool:
         """Live jobs, and creates of an earlier life whose outcome nobody is finding out just now."""
@@ -83,17 +128,19 @@ class Poller:
 
     # --- asking ---
 
-    async def _ask(self, asked: Sequence[Record]) -> Answers:
+    async def _ask(self, asked: Sequence[Record], *, tag: str = "") -> Answers:
         """In one question; one by one from a plugin that has been found unable to answer many at once."""
         if self._rounds_one_by_one > 0 and len(asked) > 1:
             self._rounds_one_by_one -= 1
             return await self._ask_each(asked)
         try:
-            answers = await self._ask_together(asked)
+            answers = await self._ask_together(asked, tag=tag)
         except (OutcomeUnknown, Rejected):
             if len(asked) == 1 or not await self._answers_singly(asked):
                 raise
         else:
+            if answers.is_unchanged:
+                return answers
             absent = [record for record in asked if record.pod_uid not in answers.by_uid]
             if not _doubt(len(absent), len(asked)) or not await self._answers_singly(absent):
                 return answers
@@ -101,11 +148,17 @@ class Poller:
         self._rounds_one_by_one = _BULK_AGAIN_AFTER_ROUNDS
         return await self._ask_each(asked)
 
-    async def _ask_together(self, asked: Sequence[Record]) -> Answers:
-        answers, unreadable = await self._plugin.status([record.pod for record in asked])
+    async def _ask_together(self, asked: Sequence[Record], *, tag: str = "") -> Answers:
+        began = time.monotonic()
+        found = await self._plugin.status([record.pod for record in asked], tag=tag, wait_s=self._wait_s)
+        if found.has_waited:
+            self.waited_s = time.monotonic() - began
         wanted = {record.pod_uid for record in asked}
         return Answers(
-            by_uid={PodUID(answer.uid): answer for answer in answers if answer.uid in wanted}, unreadable=unreadable
+            by_uid={PodUID(answer.uid): answer for answer in found.answers if answer.uid in wanted},
+            unreadable=found.unreadable,
+            tag=found.tag,
+            is_unchanged=found.is_unchanged,
         )
 
     async def _answers_singly(self, records_: Sequence[Record]) -> bool:

@@ -79,6 +79,11 @@ class Service:
         for state in STATES:
             metrics.RECORDS.labels(state).set(states[state])
 
+    @property
+    def waited_s(self) -> float:
+        """How much of the interval the last round has spent waiting for news."""
+        return self._poller.waited_s
+
     async def sweep(self) -> None:
         """What is done now and then. Raises the errors of the SDK; repeat it."""
         await self._sweeper.round()

@@ -35,6 +35,7 @@ class _Call(msgspec.Struct, frozen=True):
     summary: str
     answer: Any
     body: Any = None
+    may_wait: bool = False
 
 
 _SERVER = {
@@ -53,13 +54,29 @@ _PLUGIN = {
     "/create": _Call("Submit a job for the pod, once.", CreateAnswer, RetrievedPodData),
     "/delete": _Call("Ask the pod's job to end.", str, Pod),
     "/status": _Call(
-        "The states of these pods' jobs; for an empty list, the ping.", list[JobStatus] | PingAnswer, list[Pod]
+        "The states of these pods' jobs; for an empty list, the ping.",
+        list[JobStatus] | PingAnswer,
+        list[Pod],
+        may_wait=True,
     ),
     "/getLogs": _Call("A container's log.", str, LogRequest),
     messages.JOBS: _Call("Every job that carries our tag.", list[Job]),
     messages.REFRESH: _Call("Replace the files of a running pod's projected volumes.", str, Refresh),
     messages.USAGE: _Call("What these pods' running containers use.", list[ContainerUsage], UsageRequest),
 }
+_WAITING = [
+    {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": text,
+        "schema": {"type": "string"},
+    }
+    for name, text in (
+        ("If-None-Match", "The tag (ETag) of the last answer to the same question."),
+        (messages.PREFER_HEADER, "`wait=N`: with the tag, how many seconds the plugin may wait for news."),
+    )
+]
 _ERRORS = {
     "400": "The body is not the message it should be.",
     "404": "There is no such job.",
@@ -96,10 +113,13 @@ def _document(title: str, version: str, calls: dict[str, _Call]) -> Document:
 
 def _operation(call: _Call, schemas: Document) -> Document:
     problem = {"application/json": {"schema": schemas[str(Problem)]}, "text/plain": {"schema": {"type": "string"}}}
-    answers = {"200": {"description": "Done.", "content": _content(call.answer, schemas)}}
+    answers: Document = {"200": {"description": "Done.", "content": _content(call.answer, schemas)}}
+    if call.may_wait:
+        answers["304"] = {"description": "Nothing has changed since the answer with the tag in If-None-Match."}
     errors = {code: {"description": text, "content": problem} for code, text in _ERRORS.items()}
     body = {"requestBody": {"required": True, "content": _content(call.body, schemas)}} if call.body else {}
-    return {"summary": call.summary, **body, "responses": answers | errors}
+    parameters = {"parameters": _WAITING} if call.may_wait else {}
+    return {"summary": call.summary, **parameters, **body, "responses": answers | errors}
 
 
 def _content(kind: Any, schemas: Document) -> Document:

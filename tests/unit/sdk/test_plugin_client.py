@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Raw
 
 from interlink.sdk import addresses, client
-from interlink.sdk.client import PluginClient
+from interlink.sdk.client import PluginClient, Statuses
 from interlink.sdk.errors import NotFound, OutcomeUnknown, SDKError
 from interlink.sdk.transport import Link
 from interlink.wire.messages import Job, LogRequest, RetrievedPodData
@@ -73,7 +73,8 @@ async def test_a_status_asks_for_many_pods_at_once() -> None:
 async def test_a_status_is_read_entry_by_entry() -> None:
     """A broken entry costs no other pod its news."""
     async with client_of(Plugin('[{"UID": "a", "JID": "1"}, 7, {"UID": []}]')) as found:
-        good, bad = await found.status([pod("a")])
+        statuses = await found.status([pod("a")])
+        good, bad = statuses.answers, statuses.unreadable
 
     assert [status.job_id for status in good] == ["1"]
     assert len(bad) == 2
@@ -83,7 +84,7 @@ async def test_a_status_is_read_entry_by_entry() -> None:
 async def test_a_status_may_be_empty(body: str) -> None:
     """It mentions no pod, which proves nothing."""
     async with client_of(Plugin(body)) as found:
-        assert await found.status([pod()]) == ([], [])
+        assert await found.status([pod()]) == Statuses()
 
 
 @pytest.mark.parametrize("body", ["ok", "{}", '{"UID": "a"}', "[", b"\xff"])

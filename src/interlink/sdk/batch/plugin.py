@@ -20,7 +20,7 @@ from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model import ids
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
 from interlink.model.pods import Pod, data_volumes, skeleton, without_probes, without_volumes
-from interlink.sdk.batch import jobdir, known, logs, preparing, runners, states
+from interlink.sdk.batch import bell, jobdir, known, logs, preparing, runners, states
 from interlink.sdk.batch.jobdir import Intention, JobDirectory
 from interlink.sdk.batch.known import GONE, KnownJob
 from interlink.sdk.batch.preparing import JobPlan
@@ -212,6 +212,10 @@ class BatchPlugin:
     async def usage(self, pods: Sequence[PodUID]) -> list[ContainerUsage]:
         return await asyncio.to_thread(_usages, [self._directory(uid) for uid in pods])
 
+    async def news(self, since: str, within_s: float) -> str:
+        """Of what runners tell; what only the batch system knows is seen by the look at the end of the time."""
+        return await bell.heard(self._root, since, within_s)
+
     async def capacity(self) -> PingAnswer:
         return await self._scheduler.capacity()
 
@@ -255,6 +259,7 @@ def _intend(request: RetrievedPodData, pod: Pod, tag: Tag, directory: JobDirecto
 def _write(job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -> None:
     directory.create()
     runners.install(directory.path.parent)
+    bell.hang(directory.path.parent)
     preparing.write(job, directory, files)
 
 

@@ -80,6 +80,13 @@ class Told(msgspec.Struct, frozen=True):
         return any(s.running for s in self.main.values())
 
 
+class Heard(msgspec.Struct, frozen=True):
+    """What a plugin answered about one job, if anything, and the answer's tag."""
+
+    told: Told | None
+    tag: str
+
+
 class Subject:
     """Every job that it makes is deleted at the end of its check."""
 
@@ -159,11 +166,17 @@ class Subject:
 
     async def ask(self, *jobs: Job) -> dict[str, Told]:
         """By UID; only those that the plugin mentions. A bulk question for several."""
-        answers, _ = await self.plugin.status([job.pod for job in jobs])
+        answers = (await self.plugin.status([job.pod for job in jobs])).answers
         return {answer.uid: _told(answer) for answer in answers}
 
     async def told(self, job: Job) -> Told | None:
         return (await self.ask(job)).get(job.uid)
+
+    async def hear(self, job: Job, *, tag: str = "") -> Heard:
+        """With a tag the plugin may take a second for news."""
+        statuses = await self.plugin.status([job.pod], tag=tag, wait_s=1)
+        told = next((_told(answer) for answer in statuses.answers if answer.uid == job.uid), None)
+        return Heard(told=told, tag=statuses.tag)
 
     async def until(self, job: Job, check: Callable[[Told], object], *, within_s: float | None = None) -> Told | None:
         """The first answer that passes the check; else the last one, or None when nothing was ever said."""

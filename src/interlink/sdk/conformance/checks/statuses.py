@@ -1,5 +1,8 @@
 """Status: what is told of jobs is true, for one and for many."""
 
+import asyncio
+import time
+
 from interlink.sdk.conformance.check import NotApplicable, expect, must, should
 from interlink.sdk.conformance.subject import Subject, Told
 from interlink.sdk.errors import NotFound, Rejected
@@ -63,6 +66,24 @@ async def many_are_told_at_once(subject: Subject) -> None:
     found = await subject.ask(*jobs)
     missing = [job.uid for job in jobs if job.uid not in found]
     expect(not missing, f"of five jobs {len(missing)} are not mentioned")
+
+
+@must
+async def a_tag_hides_no_news(subject: Subject) -> None:
+    """Where answers have a tag: who asks with the tag of the last answer still hears of the end."""
+    job = await subject.started("sleep 2")
+    heard = await subject.hear(job)
+    if not heard.tag:
+        raise NotApplicable("answers have no tag; then every question is answered at once and in full")
+    tag, deadline = heard.tag, time.monotonic() + subject.options.start_s
+    while time.monotonic() < deadline:
+        heard = await subject.hear(job, tag=tag)
+        if heard.told is not None and heard.told.has_ended:
+            return
+        tag = heard.tag or tag
+        await asyncio.sleep(0.1)
+    told = await subject.told(job)
+    expect(False, f"who asks with a tag is told that nothing is new, who asks without is told {shown(told)}")
 
 
 @should
