@@ -128,6 +128,38 @@ async def test_ping_is_passed_through(client: ServerClient, plugin: StrangePlugi
     assert await client.ask("/pinglink") == (200, text)
 
 
+async def test_what_the_site_says_holds_while_the_plugin_answers(client: ServerClient, plugin: StrangePlugin) -> None:
+    """It is not asked again as long as other answers show that it lives, and is as soon as one is missing."""
+    code, _ = await client.create(pod())
+    assert code == 200
+
+    async def was_asked() -> bool:
+        return plugin.calls["status"] > 1
+
+    assert await until_async(was_asked, deadline_s=20)
+    await client.ask("/pinglink")
+    pings = plugin.calls["ping"]
+    for _ in range(3):
+        assert (await client.ask("/pinglink"))[0] == 200
+    assert plugin.calls["ping"] == pings
+
+    plugin.behaviours |= {"ping": cut, "status": cut}
+
+    async def is_noticed() -> bool:
+        return (await client.ask("/pinglink"))[0] != 200
+
+    assert await until_async(is_noticed, deadline_s=20)
+    assert plugin.calls["ping"] > pings
+
+
+async def test_without_other_answers_every_ping_is_passed_on(client: ServerClient, plugin: StrangePlugin) -> None:
+    """With no live pod nothing else is asked."""
+    for _ in range(3):
+        assert (await client.ask("/pinglink"))[0] == 200
+
+    assert plugin.calls["ping"] == 3
+
+
 async def test_logs_pass_as_they_come(client: ServerClient, plugin: StrangePlugin, server: Programs) -> None:
     """Bytes arrive one by one while the log is being written, and a reader that leaves frees the plugin."""
     gate, left = asyncio.Event(), asyncio.Event()

@@ -1,6 +1,7 @@
 """All calls to the plugin: measured, and not made while it fails again and again."""
 
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 
@@ -12,6 +13,9 @@ from interlink.server import metrics
 from interlink.server.breaker import Breaker
 from interlink.wire.messages import ContainerUsage, Job, LogRequest, Refresh, RetrievedPodData
 
+_SITE_HOLDS_S = 60.0
+_ANSWERING_S = 10.0
+
 
 class Dispatcher:
     """The plugin as the server sees it. Errors are those of `interlink.sdk.errors`."""
@@ -21,6 +25,8 @@ class Dispatcher:
         self._breaker = breaker
         self.speaks_our_dialect = True
         """Until it has answered a question of ours with 'not found'."""
+        self._answered_at = -math.inf
+        self._site: tuple[float, bytes] = (-math.inf, b"")
 
     @property
     def trouble(self) -> str:
@@ -51,8 +57,15 @@ class Dispatcher:
         return found
 
     async def ping(self) -> bytes:
+        """What it says of its site; that holds for a minute while it answers other questions, and so is known to live."""
+        now = time.monotonic()
+        asked_at, answer = self._site
+        if now - asked_at < _SITE_HOLDS_S and now - self._answered_at < _ANSWERING_S:
+            return answer
         with self._call("ping"):
-            return await self._plugin.ping()
+            answer = await self._plugin.ping()
+        self._site = (now, answer)
+        return answer
 
     async def refresh(self, message: Refresh) -> None:
         """Not guarded, as `logs`."""
@@ -86,11 +99,14 @@ class Dispatcher:
             raise
         except (Unreachable, OutcomeUnknown) as error:
             outcome = "failed"
+            self._answered_at = -math.inf
             self._breaker.failed(str(error))
             raise
         finally:
             if outcome in ("ok", "refused"):
                 self._breaker.succeeded()
+                if name != "ping":
+                    self._answered_at = time.monotonic()
             elif outcome == "cancelled":
                 self._breaker.gave_up()
             metrics.PLUGIN_CALLS.labels(name, outcome).observe(time.monotonic() - started)
