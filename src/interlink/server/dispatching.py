@@ -57,7 +57,7 @@ class Dispatcher:
         return found
 
     async def ping(self) -> bytes:
-        """What it says of its site; that holds for a minute while it answers other questions, and so is known to live."""
+        """What it says of its site; while it answers other questions, and so lives, that holds for a minute."""
         now = time.monotonic()
         asked_at, answer = self._site
         if now - asked_at < _SITE_HOLDS_S and now - self._answered_at < _ANSWERING_S:
