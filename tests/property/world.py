@@ -25,6 +25,7 @@ from interlink.server.deleting import Deleter
 from interlink.server.errors import StoreUnavailable
 from interlink.server.jobscript import NoScripts
 from interlink.server.ledger import Ledger
+from interlink.server.owners import Owners
 from interlink.server.polling import Poller
 from interlink.server.service import Service
 from interlink.server.store.store import Damage, Restored
@@ -205,8 +206,8 @@ class World:
         creator = Creator(ledger, plugin, NoScripts(), Limits(pods=1000, waiting_creates=1000))
         deleter = Deleter(ledger, plugin, creator)
         poller = Poller(ledger, plugin, creator, job_lost_grace_s=60)
-        self.sweeper = Sweeper(ledger, plugin, tombstone_lifetime_s=1e9)
-        self.service = Service(ledger, plugin, creator, deleter, poller, self.sweeper)
+        owners = Owners(ledger, tombstone_lifetime_s=1e9)
+        self.service = Service(ledger, plugin, creator, deleter, poller, Sweeper(ledger, plugin, owners), owners)
         self.loop.run_until_complete(self.service.restore())
 
     def do(self, work: Callable[[], Coroutine[Any, Any, Any]], *, die_at: int | None = None) -> bool:
