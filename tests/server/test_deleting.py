@@ -13,10 +13,10 @@ from tests.support.server_client import Document, ServerClient, pod, uid_of
 from tests.support.strange_plugin import StrangePlugin, cut
 
 
-async def test_d1_plugin_away_while_pods_are_deleted(
+async def test_measured_d1_d7_r5_plugin_down_while_pods_are_deleted(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:
-    """Section 0, 'plugin down while 20 pods are deleted': the tombstones are durable and every job ends at last."""
+    """The tombstones are durable, also over a restart of the server, and every job ends at last."""
     documents = [pod() for _ in range(20)]
     await asyncio.gather(*(client.create(document) for document in documents))
     plugin.behaviours |= {"delete": cut, "status": cut}
