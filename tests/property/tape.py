@@ -5,7 +5,7 @@ Changes of a directory that was not synced are there up to some point, of a file
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,25 @@ Choose = Callable[[str, int], int]
 class Tape:
     """Calls below one folder, in the order in which they were made. A file is a number, a name is a path."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls: list[Call] = []
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        calls: list[Call] | None = None,
+        before: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`calls`: those that have been made, to be gone on with; `before` each call is told what it will be."""
+        self.calls = calls if calls is not None else []
+        self._before = before
         self._folder = str(folder)
         self._descriptors: dict[int, int | str] = {}
-        self._files: Iterator[int] = iter(range(1_000_000))
         for name in ("open", "write", "fsync", "close", "replace", "unlink"):
-            monkeypatch.setattr(os, name, self._taped(getattr(os, name), getattr(self, f"_on_{name}")))
+            monkeypatch.setattr(os, name, self._taped(name, getattr(os, name), getattr(self, f"_on_{name}")))
 
-    @staticmethod
-    def _taped(real: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
+    def _taped(self, name: str, real: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
         def call(*args: Any, **keys: Any) -> Any:
+            self._before(name)
             result = real(*args, **keys)
             note(result, *args)
             return result
@@ -54,7 +62,7 @@ class Tape:
         if flags & os.O_DIRECTORY:
             self._descriptors[descriptor] = str(path)
         elif flags & os.O_CREAT:
-            self._descriptors[descriptor] = number = next(self._files)
+            self._descriptors[descriptor] = number = len(self.calls)
             self.mark("create", number, str(path))
 
     def _on_write(self, count: int, descriptor: int, data: Any) -> None:

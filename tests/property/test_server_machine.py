@@ -6,6 +6,7 @@ is known, I8 recovery can be repeated, I11 damage is rebuilt from the other two 
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from interlink.aio import files
 from interlink.model import records
 from interlink.model.ids import PodUID
 from interlink.model.pods import Pod
 from interlink.model.records import Record
 from interlink.server.creating import Creator
 from interlink.server.ledger import Ledger
+from tests.property.disks import Disk, FilesDisk, MemoryDisk
 from tests.property.world import World
 
 deaths = st.one_of(st.none(), st.integers(min_value=0, max_value=12))
@@ -27,10 +30,11 @@ picks = st.integers(min_value=0, max_value=30)
 
 class ServerMachine(RuleBasedStateMachine):
     is_idempotent = True
+    disk: type[Disk] = MemoryDisk
 
     @initialize()
     def begin(self) -> None:
-        self.world = World(is_idempotent=self.is_idempotent)
+        self.world = World(self.disk(), is_idempotent=self.is_idempotent)
         self.count = 0
 
     def teardown(self) -> None:
@@ -99,16 +103,13 @@ class ServerMachine(RuleBasedStateMachine):
 
     @rule()
     def lose_cache(self) -> None:
-        self.world.disk.files.clear()
-        self.world.kill()
+        self.world.lose_cache()
 
     @rule(number=picks, keep=st.floats(min_value=0, max_value=0.99))
     def damage_record(self, number: int, keep: float) -> None:
-        files = self.world.disk.files
-        if files:
-            uid = sorted(files)[number % len(files)]
-            files[uid] = files[uid][: int(len(files[uid]) * keep)]
-            self.world.kill()
+        uids = sorted(self.world.disk.contents())
+        if uids:
+            self.world.damage(uids[number % len(uids)], keep)
 
     @rule(is_full=st.booleans())
     def fill_disk(self, *, is_full: bool) -> None:
@@ -131,11 +132,13 @@ class ServerMachine(RuleBasedStateMachine):
         for uid, pod in world.kubernetes.pods.items():
             assert world.batch.submissions[uid] == 1, "a pod without its job"
             assert pod.job_id == f"job-{uid}"
-        assert set(world.disk.files) == set(world.kubernetes.pods), "records that nobody needs, or none where needed"
-        before = dict(world.disk.files)
+        assert set(world.disk.contents()) == set(world.kubernetes.pods), (
+            "records that nobody needs, or none where needed"
+        )
+        before = world.disk.contents()
         world.kill()
         world.settle()
-        assert world.disk.files == before, "a second recovery changed something"
+        assert world.disk.contents() == before, "a second recovery changed something"
 
 
 class ExistingPluginMachine(ServerMachine):
@@ -146,6 +149,17 @@ class ExistingPluginMachine(ServerMachine):
     @rule(number=picks)
     def force_delete(self, number: int) -> None:
         """Not here: without a list of jobs, one that was never acknowledged and whose record is lost stays unknown."""
+
+
+class FilesMachine(ServerMachine):
+    """On the real files store in a directory: deaths between and in its calls of the operating system."""
+
+    disk = FilesDisk
+
+    @rule(kept=st.sampled_from([0.0, 0.4, 0.8, 1.0]))
+    def what_a_death_leaves(self, kept: float) -> None:
+        """Of what was not synced: with 1 only the process is killed, less is a power cut."""
+        self.world.kept = kept
 
 
 def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
@@ -161,7 +175,7 @@ def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase))
     run_state_machine_as_test(machine, settings=chosen)
 
 
-@pytest.mark.parametrize("machine", [ServerMachine, ExistingPluginMachine])
+@pytest.mark.parametrize("machine", [ServerMachine, ExistingPluginMachine, FilesMachine])
 def test_no_death_loses_doubles_or_orphans_a_job(machine: type[ServerMachine]) -> None:
     """The server as it is holds every invariant."""
     run(machine)
@@ -183,10 +197,15 @@ def forgets_tombstones(record: Record, pod: Pod, now: datetime) -> Record:
     return record
 
 
+def does_not_sync(_: Path) -> None:
+    """A mutant: names of files are not on the disk yet when it answers."""
+
+
 MUTANTS = [
     (ExistingPluginMachine, Creator, "_find", sends_without_asking),
     (ServerMachine, Ledger, "commit", answers_without_writing),
     (ServerMachine, records, "deleting", forgets_tombstones),
+    (FilesMachine, files, "sync_directory", does_not_sync),
 ]
 
 

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Raw
 
 from interlink.model import sealing
-from interlink.model.errors import DamagedRecord
 from interlink.model.ids import JobID, PodUID, owner
 from interlink.model.pods import Container, ObjectMeta, Pod, PodSpec
 from interlink.model.records import Intent, Record
@@ -26,71 +25,15 @@ from interlink.server.deleting import Deleter
 from interlink.server.errors import StoreUnavailable
 from interlink.server.jobscript import NoScripts
 from interlink.server.ledger import Ledger
+from interlink.server.owners import Owners
 from interlink.server.polling import Poller
 from interlink.server.service import Service
-from interlink.server.store.store import Damage, Restored
 from interlink.server.sweeping import Sweeper
 from interlink.wire import codec, messages
 from interlink.wire.messages import Announcement, ChangesRequest, Job, JobStatus, KnownPod, PodCreateRequest
+from tests.property.disks import Disk, Mortality
 
 OWNER = owner("c", "vk")
-
-
-class Mortality:
-    """Counts checkpoints; at the chosen one the process dies."""
-
-    def __init__(self) -> None:
-        self.dead = asyncio.Event()
-        self._left: int | None = None
-
-    def die_at(self, checkpoint: int | None) -> None:
-        self._left = checkpoint
-
-    async def checkpoint(self) -> None:
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                self.dead.set()
-        if self.dead.is_set():
-            await asyncio.get_running_loop().create_future()
-        await asyncio.sleep(0)
-
-
-class Disk:
-    """Sealed records; each write is whole or not at all, a batch may stop half-way."""
-
-    def __init__(self) -> None:
-        self.files: dict[PodUID, bytes] = {}
-        self.is_full = False
-
-
-class DiskStore:
-    def __init__(self, disk: Disk, life: Mortality) -> None:
-        self._disk = disk
-        self._life = life
-
-    async def restore(self) -> Restored:
-        restored = Restored(records=[], damaged=[])
-        for uid, data in list(self._disk.files.items()):
-            try:
-                restored.records.append(sealing.load(data))
-            except DamagedRecord as error:
-                del self._disk.files[uid]
-                restored.damaged.append(Damage(name=uid, reason=str(error)))
-        return restored
-
-    async def save(self, records: Sequence[Record]) -> None:
-        for record in records:
-            await self._life.checkpoint()
-            if self._disk.is_full:
-                raise StoreUnavailable("no space left")
-            self._disk.files[record.pod_uid] = sealing.dump(record)
-        await self._life.checkpoint()
-
-    async def remove(self, uids: Sequence[PodUID]) -> None:
-        for uid in uids:
-            await self._life.checkpoint()
-            self._disk.files.pop(uid, None)
 
 
 class BatchSystem:
@@ -194,9 +137,11 @@ class Kubernetes:
 class World:
     """One server after another on the same disk, batch system and cluster."""
 
-    def __init__(self, *, is_idempotent: bool) -> None:
+    def __init__(self, disk: Disk, *, is_idempotent: bool) -> None:
         self.loop = looptime.new_event_loop()
-        self.disk = Disk()
+        self.disk = disk
+        self.kept = 1.0
+        self.promised: dict[PodUID, JobID | Intent] = {}
         self.batch = BatchSystem(is_idempotent=is_idempotent)
         self.kubernetes = Kubernetes()
         self.results: dict[str, bytes] = {}
@@ -205,14 +150,14 @@ class World:
     def start(self) -> None:
         """A new process: memory is empty, the disk is as it is."""
         self.life = Mortality()
-        ledger = Ledger(DiskStore(self.disk, self.life))
+        ledger = Ledger(self.disk.store(self.life))
         self.plugin = ModelPlugin(self.batch, self.life)
         plugin: Any = self.plugin
         creator = Creator(ledger, plugin, NoScripts(), Limits(pods=1000, waiting_creates=1000))
         deleter = Deleter(ledger, plugin, creator)
         poller = Poller(ledger, plugin, creator, job_lost_grace_s=60)
-        self.sweeper = Sweeper(ledger, plugin, tombstone_lifetime_s=1e9)
-        self.service = Service(ledger, plugin, creator, deleter, poller, self.sweeper)
+        owners = Owners(ledger, tombstone_lifetime_s=1e9)
+        self.service = Service(ledger, plugin, creator, deleter, poller, Sweeper(ledger, plugin, owners), owners)
         self.loop.run_until_complete(self.service.restore())
 
     def do(self, work: Callable[[], Coroutine[Any, Any, Any]], *, die_at: int | None = None) -> bool:
@@ -220,8 +165,7 @@ class World:
         self.life.die_at(die_at)
         is_alive = self.loop.run_until_complete(self._race(work()))
         if not is_alive:
-            self._bury()
-            self.start()
+            self.kill()
         self.life.die_at(None)
         return is_alive
 
@@ -238,15 +182,35 @@ class World:
         """Nothing of the dead process runs any more."""
         self.loop.run_until_complete(_cancel_all())
 
-    def kill(self) -> None:
+    def kill(self, *, and_then: Callable[[], None] = lambda: None) -> None:
+        """The process dies, and something happens to its disk before there is another one."""
         self.life.dead.set()
         self._bury()
+        self.disk.after_death(self.kept)
+        self._check_promises()
+        and_then()
         self.start()
+
+    def _check_promises(self) -> None:
+        """Of pods that have left Kubernetes the server may have been told, and have forgotten them."""
+        for uid, promise in self.promised.items():
+            if uid in self.kubernetes.pods:
+                record = self.on_disk(uid)
+                assert promise in (record.job_id, record.intent), "what was acknowledged did not survive"
+
+    def lose_cache(self) -> None:
+        self.promised.clear()
+        self.kill(and_then=self.disk.lose)
+
+    def damage(self, uid: PodUID, keep: float) -> None:
+        self.promised.pop(uid, None)
+        self.kill(and_then=lambda: self.disk.damage(uid, keep) if uid in self.disk.contents() else None)
 
     def close(self) -> None:
         self.life.dead.set()
         self._bury()
         self.loop.close()
+        self.disk.close()
 
     # --- what a virtual kubelet does ---
 
@@ -255,6 +219,7 @@ class World:
         request = PodCreateRequest(pod=Raw(codec.encode(pod)))
         job_id = await self.service.create(request, pod, OWNER, session="", hold_s=3)
         assert self.on_disk(uid).job_id == job_id, "a job id was acknowledged and not written"
+        self.promised[uid] = job_id
         if uid in self.kubernetes.pods:
             self.kubernetes.annotate(uid, job_id)
 
@@ -263,9 +228,10 @@ class World:
         self.kubernetes.deleting.add(uid)
         await self.service.delete(pod, codec.encode(pod), OWNER, session="")
         assert self.on_disk(uid).intent is Intent.DELETE, "a deletion was acknowledged and not written"
+        self.promised[uid] = Intent.DELETE
 
     def on_disk(self, uid: PodUID) -> Record:
-        return sealing.load(self.disk.files[uid])
+        return sealing.load(self.disk.contents()[uid])
 
     async def announce(self) -> None:
         seen = await self.service.changes(ChangesRequest(owner=OWNER))

@@ -1,4 +1,22 @@
-"""The real server as a process of its own, between a strange plugin and a test that speaks as a virtual kubelet."""
+"""The real server as a process of its own, between a strange plugin and a test that speaks as a virtual kubelet.
+
+Names of tests begin with the failures of the existing implementation that they rule out: C a create, S a start of the
+virtual kubelet, R running pods, D a delete, `measured` what was seen there on a real cluster; T are the cases of users.
+The other failures are not the server's, and are ruled out elsewhere:
+
+  virtual kubelet   C4, C6, S3             tests/unit/kubelet/inputs/test_resolving.py, tests/unit/kubelet/pods/
+                    C13, C14, C15, D2, D3  tests/crash/test_failpoints.py, tests/unit/kubelet/pods/test_publishing.py
+                    C16, C17, S1, S2       tests/crash/test_fencing.py, test_restarts.py, tests/unit/kube/
+                    S4, R3b                tests/e2e/test_workloads.py
+                    R4 and R5, the node    tests/unit/kubelet/node/test_nodes.py, tests/e2e/test_workloads.py
+                    R12                    tests/unit/model/test_statuses.py
+  plugin            C9, R11                tests/slurm/test_exactly_once.py, test_statuses.py
+                    R15b, R16              tests/slurm/test_capacity.py, tests/unit/sdk/batch/
+  whole             rates of 1,000 pods    benchmarks/sidebyside.py, benchmarks/slurm_jobs.py
+
+C1, C3, S7, S9 and R6 are no failures there, S5 is what Kubernetes does to every node that is silent, and C2 and D9 are
+about tunnels, which are not made here.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path

@@ -16,7 +16,7 @@ from tests.support.server_client import ServerClient, pod, uid_of
 from tests.support.strange_plugin import Document, StrangePlugin, cut, serving
 
 
-async def test_concurrent_creates_share_one_submission(client: ServerClient, plugin: StrangePlugin) -> None:
+async def test_c16_concurrent_creates_share_one_submission(client: ServerClient, plugin: StrangePlugin) -> None:
     """Twenty requests at once for one pod lead to one submission and get the same id."""
     document = pod()
 
@@ -27,7 +27,7 @@ async def test_concurrent_creates_share_one_submission(client: ServerClient, plu
     assert plugin.submissions == {uid_of(document): 1}
 
 
-async def test_repeated_create_answers_from_the_record(client: ServerClient, plugin: StrangePlugin) -> None:
+async def test_c13_repeated_create_answers_from_the_record(client: ServerClient, plugin: StrangePlugin) -> None:
     """Also after a restart of the server."""
     document = pod()
 
@@ -35,8 +35,8 @@ async def test_repeated_create_answers_from_the_record(client: ServerClient, plu
     assert plugin.calls["create"] == 1
 
 
-async def test_plugin_accepts_and_the_answer_is_lost(client: ServerClient, plugin: StrangePlugin) -> None:
-    """Section 0, 'answers are lost': the job is found by asking, and is not submitted again."""
+async def test_measured_plugin_accepts_and_answers_are_lost(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Each job is found by asking, and is not submitted again."""
 
     async def accept_and_cut(request: web.Request, data: Document) -> web.Response:
         plugin.accept(data)
@@ -131,8 +131,8 @@ async def test_rejected_is_definitive_and_word_for_word(client: ServerClient, pl
     assert (change["rejected"], change["has_ended"]) == (text, True)
 
 
-async def test_plugin_down_while_creates_come(client: ServerClient, plugin: StrangePlugin) -> None:
-    """Section 0, 'plugin killed during creates': the creates are held, and answered when it is back."""
+async def test_measured_plugin_killed_during_creates(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The creates are held, and answered when it is back."""
     documents = [pod() for _ in range(10)]
     plugin.behaviours |= {"create": cut, "status": cut}
     creates = [asyncio.create_task(client.create(document, hold_s=60)) for document in documents]
@@ -149,8 +149,8 @@ async def _called(plugin: StrangePlugin, route: str, times: int) -> bool:
     return plugin.calls[route] >= times
 
 
-async def test_a_create_goes_on_when_nobody_waits(client: ServerClient, plugin: StrangePlugin) -> None:
-    """C7, C8: the caller gives up, the submission does not; its result is told with the changes."""
+async def test_c7_c8_a_create_goes_on_when_nobody_waits(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The caller gives up, the submission does not; its result is told with the changes."""
     gate = asyncio.Event()
 
     async def slow(_: web.Request, __: object) -> None:
@@ -171,10 +171,10 @@ async def test_a_create_goes_on_when_nobody_waits(client: ServerClient, plugin: 
     assert plugin.submissions == {uid_of(document): 1}
 
 
-async def test_unknown_outcome_survives_a_restart(
+async def test_c7_server_dies_while_the_plugin_works(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:
-    """C5, C7: the server dies while the plugin works; after the restart the job is found without another create."""
+    """After the restart the job is found without another create."""
 
     async def accept_and_kill(_: web.Request, data: Document) -> web.Response:
         server.server.kill()
@@ -197,7 +197,54 @@ async def test_unknown_outcome_survives_a_restart(
     assert plugin.submissions == {uid_of(document): 1}
 
 
-async def test_d4_late_create_after_delete_is_refused(client: ServerClient, plugin: StrangePlugin) -> None:
+async def test_measured_virtual_kubelet_killed_during_creates(client: ServerClient, plugin: StrangePlugin) -> None:
+    """Its connections break; it comes back and repeats them all. None is submitted twice."""
+    gate = asyncio.Event()
+
+    async def slow(_: web.Request, __: object) -> None:
+        await gate.wait()
+
+    plugin.behaviours["create"] = slow
+    documents = [pod() for _ in range(20)]
+    creates = [asyncio.create_task(client.create(document)) for document in documents]
+    assert await until_async(lambda: _called(plugin, "create", 20), deadline_s=10)
+    for create in creates:
+        create.cancel()
+    await asyncio.gather(*creates, return_exceptions=True)
+
+    repeated = [asyncio.create_task(client.create(document)) for document in documents]
+    gate.set()
+
+    assert {code for code, _ in await asyncio.gather(*repeated)} == {200}
+    assert plugin.submissions == {uid_of(document): 1 for document in documents}
+
+
+async def test_measured_server_killed_during_creates(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """Some jobs had been accepted, of others nothing was sent: each pod has its one job when it is asked again."""
+    accepted = 0
+
+    async def accept_some_and_kill(_: web.Request, data: Document) -> web.Response:
+        nonlocal accepted
+        accepted += 1
+        if accepted == 10:
+            server.server.kill()
+        return plugin.accept(data)
+
+    plugin.behaviours["create"] = accept_some_and_kill
+    documents = [pod() for _ in range(20)]
+    await asyncio.gather(*(client.create(document) for document in documents), return_exceptions=True)
+    plugin.behaviours.clear()
+
+    server.server.start()
+
+    answers = await asyncio.gather(*(client.create(document) for document in documents))
+    assert {code for code, _ in answers} == {200}
+    assert plugin.submissions == {uid_of(document): 1 for document in documents}
+
+
+async def test_c5_d4_late_create_after_delete_is_refused(client: ServerClient, plugin: StrangePlugin) -> None:
     """A create that comes after the deletion of its pod starts nothing."""
     document = pod()
     assert (await client.ask("/delete", document))[0] == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import aiohttp
 from aiohttp import web
@@ -12,10 +13,10 @@ from tests.support.server_client import Document, ServerClient, pod, uid_of
 from tests.support.strange_plugin import StrangePlugin, cut
 
 
-async def test_d1_plugin_away_while_pods_are_deleted(
+async def test_measured_d1_d7_r5_plugin_down_while_pods_are_deleted(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:
-    """Section 0, 'plugin down while 20 pods are deleted': the tombstones are durable and every job ends at last."""
+    """The tombstones are durable, also over a restart of the server, and every job ends at last."""
     documents = [pod() for _ in range(20)]
     await asyncio.gather(*(client.create(document) for document in documents))
     plugin.behaviours |= {"delete": cut, "status": cut}
@@ -141,19 +142,122 @@ async def test_tombstone_goes_when_the_virtual_kubelet_confirms(client: ServerCl
     assert not record.exists()
 
 
-async def test_tombstone_of_an_existing_virtual_kubelet_expires(
-    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
-) -> None:
-    """One that never announces deletes and forgets: its tombstones go after their lifetime."""
-    programs = make_server(TombstoneLifetime=0.2)
-    programs.start()
-    client = ServerClient(session, programs.server_port)
+async def sweeps(client: ServerClient, plugin: StrangePlugin, count: int) -> None:
+    """Wait for so many more sweeps, told by their questions; those come once some owner has announced."""
+    await client.announce(node="another-node")
+    wanted = plugin.calls["jobs"] + count
+
+    async def were_made() -> bool:
+        return plugin.calls["jobs"] >= wanted
+
+    assert await until_async(were_made, deadline_s=20)
+
+
+def record_of(programs: Programs, document: Document) -> Path:
+    return programs.cache / f"{uid_of(document)}.yaml"
+
+
+async def deleted(client: ServerClient, plugin: StrangePlugin) -> Document:
+    """A pod whose job has been ended by its deletion, longer ago than the lifetime of a tombstone in these tests."""
     document = pod()
     await client.create(document)
     await client.ask("/delete", document)
     await client.wait_ended(document)
+    await sweeps(client, plugin, 2)
+    return document
+
+
+LIFETIME = {"TombstoneLifetime": 0.2}
+
+
+async def test_tombstone_of_an_existing_virtual_kubelet_expires(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """It deletes and forgets: asking about other pods only is its confirmation, and nothing else is."""
+    programs = make_server(**LIFETIME)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    document, other = await deleted(client, plugin), pod()
+
+    for _ in range(3):
+        await client.status(document)
+        await sweeps(client, plugin, 1)
+    assert record_of(programs, document).exists()
+    await sweeps(client, plugin, 2)
+    assert record_of(programs, document).exists()
+
+    await client.create(other)
 
     async def is_gone() -> bool:
-        return not (programs.cache / f"{uid_of(document)}.yaml").exists()
+        await client.status(other)
+        return not record_of(programs, document).exists()
+
+    assert await until_async(is_gone, deadline_s=10)
+
+
+async def test_tombstone_of_one_that_announces_waits_for_it(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """However long it is away, also over a restart of the server, and whatever it asks before it announces again."""
+    programs = make_server(**LIFETIME)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    own = {"InterLink-Node": "vk"}
+    await client.announce()
+    document, other = await deleted(client, plugin), pod()
+    programs.server.restart()
+    await sweeps(client, plugin, 2)
+
+    assert (await client.ask("/create", {"pod": other}, headers=own))[0] == 200
+    assert (await client.ask("/delete", other, headers=own))[0] == 200
+    assert (await client.ask("/status", [other], headers=own))[0] == 200
+    await sweeps(client, plugin, 2)
+
+    assert record_of(programs, document).exists()
+    await client.announce(other)
+    assert not record_of(programs, document).exists()
+
+
+async def test_tombstone_of_a_job_that_is_not_known_to_have_ended_stays(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """The plugin takes the deletion and the job runs on: it is remembered, whatever the owner asks about."""
+    programs = make_server(**LIFETIME)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+
+    async def take(_: web.Request, __: object) -> web.Response:
+        return web.Response()
+
+    plugin.behaviours["delete"] = take
+    document, other = pod(), pod()
+    for one in (document, other):
+        await client.create(one)
+    await client.ask("/delete", document)
+
+    for _ in range(4):
+        await sweeps(client, plugin, 1)
+        await client.status(other)
+
+    assert record_of(programs, document).exists()
+
+
+async def test_d6_deletion_that_the_plugin_never_takes_is_given_up(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """A plugin that fails to cancel what has ended: once its pod has left Kubernetes its record goes, later."""
+    programs = make_server(**LIFETIME)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    document = pod()
+    await client.create(document)
+    plugin.end(uid_of(document), 0)
+    plugin.behaviours["delete"] = cut
+    await client.ask("/delete", document)
+    await client.wait_ended(document)
+
+    async def is_gone() -> bool:
+        await client.announce()
+        return not record_of(programs, document).exists()
 
     assert await until_async(is_gone, deadline_s=10)

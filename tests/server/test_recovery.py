@@ -4,6 +4,7 @@ import asyncio
 import shutil
 
 import aiohttp
+from aiohttp import web
 
 from interlink.testing.programs import Programs
 from interlink.testing.waiting import until_async
@@ -25,7 +26,7 @@ def lose_cache(server: Programs) -> None:
     server.server.start()
 
 
-async def test_t02_the_announcement_rebuilds_a_lost_cache(
+async def test_r1_t02_the_announcement_rebuilds_a_lost_cache(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:
     """50 pods come back with their states by one announcement and one bulk question, and none is submitted."""
@@ -44,7 +45,7 @@ async def test_t02_the_announcement_rebuilds_a_lost_cache(
     assert plugin.calls["status"] <= 2
 
 
-async def test_existing_virtual_kubelet_gets_right_answers_after_a_loss(
+async def test_r1_existing_virtual_kubelet_gets_right_answers_after_a_loss(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:
     """It cannot announce, but its status questions carry the pod with its JobID."""
@@ -58,7 +59,7 @@ async def test_existing_virtual_kubelet_gets_right_answers_after_a_loss(
     assert plugin.calls["create"] == 3
 
 
-async def test_read_side_is_served_while_the_plugin_is_away(
+async def test_r4_read_side_is_served_while_the_plugin_is_away(
     client: ServerClient, plugin: StrangePlugin, server: Programs
 ) -> None:
     """After a restart the states are answered from disk at once; what cannot be known yet shows in /readyz."""
@@ -99,8 +100,10 @@ async def test_nothing_is_created_before_the_plugin_has_been_compared(
     assert await until_async(is_created, deadline_s=20)
 
 
-async def test_s6_pods_that_left_kubernetes_unseen(client: ServerClient, plugin: StrangePlugin) -> None:
-    """Section 0, 'force-deleted while the virtual kubelet is down': what the list lacks is deleted."""
+async def test_measured_s6_pods_force_deleted_while_the_virtual_kubelet_is_down(
+    client: ServerClient, plugin: StrangePlugin
+) -> None:
+    """What the list lacks is deleted."""
     documents = await with_jobs(client, 20)
 
     answer = await client.announce(*documents[:5])
@@ -109,6 +112,44 @@ async def test_s6_pods_that_left_kubernetes_unseen(client: ServerClient, plugin:
     for document in documents[5:]:
         await client.wait_ended(document)
     assert all("running" in plugin.jobs[uid_of(document)] for document in documents[:5])
+
+
+async def test_s8_pod_force_deleted_during_its_create(client: ServerClient, plugin: StrangePlugin) -> None:
+    """The virtual kubelet died over it and has no job id; the job that its create makes is ended."""
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request, __: object) -> None:
+        begun.set()
+        await gate.wait()
+
+    plugin.behaviours["create"] = slow
+    document = pod()
+    assert (await client.create(document, hold_s=0))[0] == 503
+    await begun.wait()
+
+    answer = await client.announce()
+    gate.set()
+
+    assert answer["deleted"] == 1
+    await client.wait_ended(document)
+    assert "running" not in plugin.jobs.get(uid_of(document), {})
+
+
+async def test_measured_jobs_end_after_a_restart_of_both(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """Both parts are restarted with running pods, then all jobs end: every end is told, in both dialects."""
+    documents = await with_jobs(client, 50)
+    server.server.restart()
+
+    for document in documents:
+        plugin.end(uid_of(document), 3)
+
+    for document in documents:
+        await client.wait_ended(document)
+    statuses = await client.status(*documents)
+    assert {s["containers"][0]["state"]["terminated"]["exitCode"] for s in statuses} == {3}
+    assert len(statuses) == 50
 
 
 async def test_d8_ended_pod_that_left_kubernetes_unseen(

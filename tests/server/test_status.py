@@ -33,7 +33,7 @@ async def created(client: ServerClient, count: int) -> list[Document]:
     return documents
 
 
-async def test_t23_one_question_for_all_pods(client: ServerClient, plugin: StrangePlugin) -> None:
+async def test_measured_t23_idle_is_one_question_for_all_pods(client: ServerClient, plugin: StrangePlugin) -> None:
     """100 pods are asked for in one call per interval; finished ones are not asked again; with none, nothing is."""
     documents = await created(client, 100)
     await rounds(plugin, 1)
@@ -53,8 +53,8 @@ async def test_t23_one_question_for_all_pods(client: ServerClient, plugin: Stran
     assert plugin.calls["status"] == calls
 
 
-async def test_virtual_kubelets_are_answered_from_memory(client: ServerClient, plugin: StrangePlugin) -> None:
-    """R14, R15: a slow plugin delays no answer, and each pod gets its own state."""
+async def test_r14_r15_virtual_kubelets_are_answered_from_memory(client: ServerClient, plugin: StrangePlugin) -> None:
+    """A slow plugin delays no answer, and each pod gets its own state."""
     one, two = await created(client, 2)
     plugin.end(uid_of(one), 3)
     await client.wait_ended(one)
@@ -84,10 +84,10 @@ async def test_virtual_kubelets_are_answered_from_memory(client: ServerClient, p
         lambda **_: web.Response(status=404, text="?"),
     ],
 )
-async def test_t11_silence_and_errors_change_nothing(
+async def test_r7_r10_t11_silence_and_errors_change_nothing(
     client: ServerClient, plugin: StrangePlugin, answer: Callable[..., web.Response]
 ) -> None:
-    """R7, R10, R12: ten pods stay as they are through an empty, absent or wrong answer, and the doubt is visible."""
+    """Ten pods stay as they are through an empty, absent or wrong answer, and the doubt is visible."""
     documents = await created(client, 10)
     await rounds(plugin, 2)
     before = await client.status(*documents)
@@ -126,6 +126,28 @@ async def test_r8_r9_a_status_that_says_nothing_proves_nothing(
     change = await client.change(document)
     assert change is not None
     assert (change["has_ended"], "running" in change["status"]["containers"][0]["state"]) == (False, True)
+
+
+@pytest.mark.parametrize("told", [1, 0])
+async def test_r13_fewer_containers_than_the_pod_has(client: ServerClient, plugin: StrangePlugin, told: int) -> None:
+    """The end of some is not the end of the job, and what is known of the others stays."""
+    document = pod()
+    document["spec"]["containers"].append({"name": "d", "image": "i"})
+    await client.create(document)
+    names = ["c", "d"][:told]
+
+    async def some(_: web.Request, __: object) -> web.Response:
+        containers = [{"name": name, "state": {"terminated": {"exitCode": 0}}} for name in names]
+        return web.json_response([plugin.status(uid_of(document), containers=containers)])
+
+    plugin.behaviours["status"] = some
+    await rounds(plugin, 3)
+
+    change = await client.change(document)
+    assert change is not None
+    assert not change["has_ended"]
+    names.append("d") if told else names.extend(["c", "d"])
+    await client.wait_ended(document)
 
 
 async def test_job_lost_only_after_proof_and_grace(client: ServerClient, plugin: StrangePlugin) -> None:

@@ -1,5 +1,6 @@
 """TLS with client certificates, from the files that the configuration names."""
 
+import json
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from interlink.testing.waiting import until_async
 
 
 async def test_https_with_client_certificates(make_server: Callable[..., Programs], tmp_path: Path) -> None:
-    """A client with a certificate of the authority is served, one without is not."""
+    """A client with a certificate of the authority is served; one without, and one without TLS, are one line each."""
     authority = trustme.CA()
     certificate, client = authority.issue_cert("127.0.0.1"), authority.issue_cert("vk")
     files = {name: tmp_path / name for name in ("ca", "cert", "key")}
@@ -47,6 +48,14 @@ async def test_https_with_client_certificates(make_server: Callable[..., Program
         assert await until_async(answers, deadline_s=20)
         with pytest.raises(aiohttp.ClientError):
             await session.get(url, ssl=stranger)
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(url.replace("https", "http"))
+        assert await answers()
+    log = programs.server.log.read_text()
+    refusals = [line for line in map(json.loads, log.splitlines()) if line["event"] == "tls.refused"]
+    assert {line["reason"] for line in refusals} == {"peer did not return a certificate", "http request"}
+    assert len({line["remote"] for line in refusals}) == len(refusals)  # the client may have tried again
+    assert "Traceback" not in log
 
 
 async def test_missing_certificate_ends_the_start(make_server: Callable[..., Programs]) -> None:

@@ -48,12 +48,14 @@ ROUTES = [
     "/updateCache",
     "/interlink/v1/announce",
     "/interlink/v1/changes",
+    "/interlink/v1/refresh",
+    "/interlink/v1/usage",
 ]
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_malformed_bodies_end_in_answers(client: ServerClient, server: Programs, route: str) -> None:
-    """Section 0, 'malformed bodies': each gets an answer, no traceback is logged, and the process lives on."""
+async def test_measured_malformed_bodies_end_in_answers(client: ServerClient, server: Programs, route: str) -> None:
+    """Each gets an answer, no traceback is logged, and the process lives on."""
     pid = server.server.pid
 
     codes = [(await client.ask(route, body))[0] for body in BODIES]
@@ -288,8 +290,8 @@ def reseal(text: str, old: str, new: str) -> str:
     return msgspec.json.format(msgspec.json.encode(document)).decode()
 
 
-async def test_stale_socket_is_no_obstacle(plugin: StrangePlugin, make_server: Callable[..., Programs]) -> None:
-    """R2: after kill -9 the socket file is still there, and the server starts again; a living one is not replaced."""
+async def test_r2_stale_socket_is_no_obstacle(plugin: StrangePlugin, make_server: Callable[..., Programs]) -> None:
+    """After kill -9 the socket file is still there, and the server starts again; a living one is not replaced."""
     folder = make_server().folder
     socket = folder / "interlink.sock"
     programs = make_server(InterlinkAddress=f"unix://{socket}")

@@ -45,6 +45,7 @@ class StrangePlugin:
                 web.route("*", "/status", self._status),
                 web.route("*", "/getLogs", self._logs),
                 web.post("/interlink/v1/jobs", self._jobs),
+                web.post("/interlink/v1/refresh", self._refresh),
             ]
         )
         return app
@@ -136,6 +137,10 @@ class StrangePlugin:
     async def _logs(self, request: web.Request) -> web.StreamResponse:
         _, answer = await self._answer("logs", request)
         return answer or web.Response(body=b"a line\n")
+
+    async def _refresh(self, request: web.Request) -> web.StreamResponse:
+        _, answer = await self._answer("refresh", request)
+        return answer or web.Response(text="ok")
 
     async def _jobs(self, request: web.Request) -> web.StreamResponse:
         if not self.has_jobs_route:

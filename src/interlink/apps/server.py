@@ -22,6 +22,7 @@ from interlink.server.dispatching import Dispatcher
 from interlink.server.errors import StoreUnavailable
 from interlink.server.jobscript import BuilderService, GoTemplate, NoScripts, ScriptMaker
 from interlink.server.ledger import Ledger
+from interlink.server.owners import Owners
 from interlink.server.polling import Poller
 from interlink.server.service import Service
 from interlink.server.settings import ServerSettings
@@ -64,6 +65,7 @@ def _renderer() -> Path:
 
 
 def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creator: Creator) -> Service:
+    owners = Owners(ledger, tombstone_lifetime_s=settings.tombstone_lifetime_s)
     return Service(
         ledger,
         plugin,
@@ -76,7 +78,8 @@ def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creat
             job_lost_grace_s=settings.job_lost_grace_s,
             wait_s=int(settings.status_interval_s),
         ),
-        Sweeper(ledger, plugin, tombstone_lifetime_s=settings.tombstone_lifetime_s),
+        Sweeper(ledger, plugin, owners),
+        owners,
     )
 
 

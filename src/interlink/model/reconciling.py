@@ -25,10 +25,12 @@ def plan_announcement(
     records: Mapping[PodUID, Record],
     *,
     told: Collection[PodUID],
+    given_up_before: datetime,
 ) -> Plan:
     """What one owner's complete pod list means for the records; other owners' are not touched.
 
-    `told` are the records that the owner had been told before it made the list: only of these is absence a proof.
+    `told` are the records that the owner had been told before it made the list: only of these is absence a proof. A
+    plugin that has not taken the deletion of a job that ended before `given_up_before` is not asked for ever.
     """
     pods = {PodUID(pod.uid): (pod, job_id) for pod, job_id in known}
     adopt = [
@@ -37,9 +39,14 @@ def plan_announcement(
     gone = [records[uid] for uid in told if uid not in pods and uid in records and records[uid].owner == owner]
     return Plan(
         adopt=adopt,
-        delete=[record.pod_uid for record in gone if not record.is_over],
-        forget=[record.pod_uid for record in gone if record.is_over],
+        delete=[record.pod_uid for record in gone if not _is_settled(record, given_up_before)],
+        forget=[record.pod_uid for record in gone if _is_settled(record, given_up_before)],
     )
+
+
+def _is_settled(record: Record, given_up_before: datetime) -> bool:
+    is_old = record.intent is Intent.DELETE and record.ended_at is not None and record.ended_at < given_up_before
+    return record.is_over or is_old
 
 
 def lacks_job(record: Record | None, owner: Owner) -> bool:
@@ -92,15 +99,28 @@ def _orphan(job: SeenJob, records: Mapping[PodUID, Record], announced: Collectio
 
 
 def expired(
-    records: Mapping[PodUID, Record], now: datetime, lifetime: timedelta, announced: Collection[Owner]
+    records: Mapping[PodUID, Record],
+    *,
+    heard: Mapping[Owner, datetime],
+    mentioned: Mapping[PodUID, datetime],
+    began_at: datetime,
+    lifetime: timedelta,
 ) -> list[PodUID]:
-    """Tombstones that nobody will ever settle: their owner deletes and forgets, as an existing virtual kubelet does, or
-    their plugin never confirms."""
+    """Tombstones of owners that cannot confirm: the job has ended, and the owner has asked about other pods (`heard`)
+    when it had not `mentioned` this one for the lifetime.
+
+    What was mentioned before this life of the server (`began_at`) is not known, so it may have been just then. Owners
+    that announce are not in `heard`.
+    """
+
+    def silence(record: Record, ended_at: datetime) -> timedelta:
+        last = max(ended_at, mentioned.get(record.pod_uid, began_at))
+        return heard.get(record.owner, last) - last
+
     return [
         uid
         for uid, record in records.items()
         if record.intent is Intent.DELETE
         and record.ended_at is not None
-        and now - record.ended_at > lifetime
-        and not (record.is_over and record.owner in announced)
+        and silence(record, record.ended_at) > lifetime
     ]

@@ -18,6 +18,7 @@ from interlink.model.errors import ConfigurationError, ModelError
 from interlink.sdk import refusing
 from interlink.sdk.addresses import Address
 from interlink.sdk.errors import NotFound, OutcomeUnknown, Overloaded, Refused, Rejected, SDKError, Unreachable
+from interlink.sdk.handshaking import Handshakes
 from interlink.wire import codec
 
 log = structlog.get_logger(__name__)
@@ -177,13 +178,26 @@ async def serving(app: web.Application, address: Address, *, tls: ssl.SSLContext
     )
     try:
         await runner.setup()
-        await web.SockSite(runner, listener, ssl_context=tls, backlog=1024).start()
-        yield 0 if address.socket else listener.getsockname()[1]
+        async with _accepting(runner, listener, tls):
+            yield 0 if address.socket else listener.getsockname()[1]
     finally:
         await runner.cleanup()
         listener.close()
         if address.socket:
             Path(address.socket).unlink(missing_ok=True)
+
+
+@contextlib.asynccontextmanager
+async def _accepting(runner: web.AppRunner, listener: socket.socket, tls: ssl.SSLContext | None) -> AsyncIterator[None]:
+    assert runner.server is not None
+    handshakes = Handshakes(runner.server, tls) if tls else None
+    server = await asyncio.get_running_loop().create_server(handshakes or runner.server, sock=listener, backlog=1024)
+    try:
+        yield
+    finally:
+        server.close()
+        if handshakes:
+            handshakes.close()
 
 
 def _listener(address: Address) -> socket.socket:

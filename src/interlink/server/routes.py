@@ -75,7 +75,12 @@ class _Routes:
         tracing.tell_pod(pod)
         try:
             job_id = await self._service.create(
-                message, pod, _owner(request, pod), session=_session(request), hold_s=self._hold_s(request)
+                message,
+                pod,
+                _owner(request, pod),
+                node=_node(request),
+                session=_session(request),
+                hold_s=self._hold_s(request),
             )
         except StoreUnavailable as error:
             raise Unreachable(f"the server cannot write its cache: {error}") from error
@@ -86,7 +91,7 @@ class _Routes:
         pod = codec.decode_one(body, Pod)
         tracing.tell_pod(pod)
         try:
-            await self._service.delete(pod, body, _owner(request, pod), session=_session(request))
+            await self._service.delete(pod, body, _owner(request, pod), node=_node(request), session=_session(request))
         except StoreUnavailable as error:
             raise Unreachable(f"the server cannot write its cache: {error}") from error
         return web.Response(text="the job is being ended")

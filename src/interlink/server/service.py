@@ -18,6 +18,7 @@ from interlink.server.creating import Creator
 from interlink.server.deleting import Deleter
 from interlink.server.dispatching import Dispatcher
 from interlink.server.ledger import Ledger
+from interlink.server.owners import Owners
 from interlink.server.polling import COMMITTED_AT_ONCE, Poller
 from interlink.server.store.store import Damage
 from interlink.server.sweeping import Sweeper
@@ -43,7 +44,14 @@ class Service:
     """The parts are given: the composition root builds them."""
 
     def __init__(
-        self, ledger: Ledger, plugin: Dispatcher, creator: Creator, deleter: Deleter, poller: Poller, sweeper: Sweeper
+        self,
+        ledger: Ledger,
+        plugin: Dispatcher,
+        creator: Creator,
+        deleter: Deleter,
+        poller: Poller,
+        sweeper: Sweeper,
+        owners: Owners,
     ) -> None:
         self._ledger = ledger
         self._plugin = plugin
@@ -51,6 +59,7 @@ class Service:
         self._deleter = deleter
         self._poller = poller
         self._sweeper = sweeper
+        self._owners = owners
         self._damaged: list[Damage] = []
         self._failure = ""
 
@@ -95,12 +104,17 @@ class Service:
             *filter(None, [self._failure, self._ledger.problem, self._poller.problem, self._plugin.trouble]),
         ]
 
-    async def create(self, request: PodCreateRequest, pod: Pod, owner: Owner, *, session: str, hold_s: float) -> JobID:
+    async def create(
+        self, request: PodCreateRequest, pod: Pod, owner: Owner, *, node: str = "", session: str, hold_s: float
+    ) -> JobID:
+        """`node` is the caller's own name, here and below; an existing virtual kubelet does not tell it."""
+        self._hear([pod], owner.cluster, node)
         return await self._creator.create(request, pod, owner, session=session, hold_s=hold_s)
 
-    async def delete(self, pod: Pod, body: bytes, owner: Owner, *, session: str) -> None:
+    async def delete(self, pod: Pod, body: bytes, owner: Owner, *, node: str = "", session: str) -> None:
         ids.pod_uid(pod.uid)
         await self._deleter.delete(pod, body, owner, session=session)
+        self._hear([pod], owner.cluster, node)
 
     async def statuses(self, pods: Sequence[Pod], cluster: str, *, node: str = "") -> list[JobStatus]:
         """The existing dialect: the states of these pods, from memory; for an empty list all of the cluster's, or of
@@ -112,12 +126,24 @@ class Service:
         if not pods:
             return [_status(record) for record in self._ledger.all_told() if _is_of(record, cluster, node)]
         await self._adopt_unknown(pods, cluster)
+        self._hear(pods, cluster, node)
         told = ((pod, self._ledger.told(PodUID(pod.uid))) for pod in pods)
         return [
             _status(r)
             for pod, r in told
             if r is not None and r.owner == Owner(cluster=cluster, node=pod.spec.node_name)
         ]
+
+    def _hear(self, pods: Sequence[Pod], cluster: str, node: str) -> None:
+        """Whoever names its node announces its pods, and is not believed by its silence."""
+        if node:
+            return
+        known = ((self._ledger.get(PodUID(pod.uid)), pod) for pod in pods)
+        self._owners.has_asked(
+            record.pod_uid
+            for record, pod in known
+            if record is not None and record.owner == Owner(cluster=cluster, node=pod.spec.node_name)
+        )
 
     async def _adopt_unknown(self, pods: Sequence[Pod], cluster: str) -> None:
         unknown = [pod for pod in pods if pod.job_id and self._ledger.get(ids.pod_uid(pod.uid)) is None]
@@ -133,11 +159,12 @@ class Service:
             ((known.pod, known.job_id) for known in message.pods),
             self._ledger.newest(),
             told=self._ledger.told_until(message.owner, message.epoch, message.revision),
+            given_up_before=self._owners.given_up_before(),
         )
         with step("server.adopt"):
             await self._adopt([(pod, message.owner, job_id) for pod, job_id in plan.adopt])
         if message.epoch == self._ledger.epoch:
-            self._sweeper.announced.add(message.owner)
+            self._owners.has_announced(message.owner)
         metrics.RECONCILED.labels("adopted").inc(len(plan.adopt))
         metrics.RECONCILED.labels("gone").inc(len(plan.delete))
         for uid in plan.delete:

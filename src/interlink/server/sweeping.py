@@ -4,11 +4,8 @@ A job that carries our tag is an orphan only if its owner has announced its comp
 server, and the job is in no record. It is cancelled at the second sighting, a sweep later.
 """
 
-from datetime import timedelta
-
 import structlog
 
-from interlink.aio import clock
 from interlink.model import reconciling
 from interlink.model.ids import Owner, PodUID
 from interlink.model.pods import ObjectMeta, Pod, PodSpec
@@ -16,6 +13,7 @@ from interlink.sdk.errors import NotFound, Rejected
 from interlink.server import metrics
 from interlink.server.dispatching import Dispatcher
 from interlink.server.ledger import Ledger
+from interlink.server.owners import Owners
 from interlink.wire import codec
 from interlink.wire.messages import Job
 
@@ -23,19 +21,16 @@ log = structlog.get_logger(__name__)
 
 
 class Sweeper:
-    def __init__(self, ledger: Ledger, plugin: Dispatcher, *, tombstone_lifetime_s: float) -> None:
+    def __init__(self, ledger: Ledger, plugin: Dispatcher, owners: Owners) -> None:
         self._ledger = ledger
         self._plugin = plugin
-        self._tombstone_lifetime = timedelta(seconds=tombstone_lifetime_s)
+        self._owners = owners
         self._suspects: frozenset[str] = frozenset()
-        self.announced: set[Owner] = set()
 
     async def round(self) -> None:
         """One sweep. Raises the errors of the SDK and StoreUnavailable; repeat it."""
-        await self._ledger.forget(
-            reconciling.expired(self._ledger.newest(), clock.now(), self._tombstone_lifetime, self.announced)
-        )
-        if not self.announced:
+        await self._ledger.forget(self._owners.expired())
+        if not self._owners.announced:
             return
         try:
             jobs = await self._plugin.jobs()
@@ -45,7 +40,7 @@ class Sweeper:
 
     async def _cancel_orphans(self, jobs: list[Job]) -> None:
         seen = [reconciling.SeenJob(tag=job.tag, node=job.node, is_alive=job.is_alive) for job in jobs]
-        plan = reconciling.plan_sweep(seen, self._ledger.newest(), self.announced, self._suspects)
+        plan = reconciling.plan_sweep(seen, self._ledger.newest(), self._owners.announced, self._suspects)
         self._suspects = plan.suspects
         for orphan in plan.cancel:
             log.warning("job.orphan", pod_uid=orphan.tag.pod_uid, tag=str(orphan.tag), owner=str(orphan.owner))

@@ -1,6 +1,6 @@
 """What a complete pod list and a look at the batch system mean for the records."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import EllipsisType
 
 import pytest
@@ -74,13 +74,13 @@ def test_an_announcement_with(
     listed = [] if isinstance(job_id, EllipsisType) else [(pod(), job_id)]
     told = [UID] if is_told else []
 
-    plan = reconciling.plan_announcement(OWNER, listed, known(item) if item else {}, told=told)
+    plan = reconciling.plan_announcement(OWNER, listed, known(item) if item else {}, told=told, given_up_before=NOW)
     assert (bool(plan.adopt), bool(plan.delete), bool(plan.forget)) == (adopt, delete, forget)
 
 
 def test_an_adoption_names_the_job() -> None:
     """The job id comes from Kubernetes, the record from the pod that was announced."""
-    plan = reconciling.plan_announcement(OWNER, [(pod(), "j1")], {}, told=[])
+    plan = reconciling.plan_announcement(OWNER, [(pod(), "j1")], {}, told=[], given_up_before=NOW)
 
     assert plan.adopt == [(pod(), JobID("j1"))]
 
@@ -89,7 +89,7 @@ def test_an_empty_list_of_one_owner_leaves_the_others_pods() -> None:
     """Two virtual kubelets share a server; the one that has no pods ends none of the other's."""
     both = known(record("uid-1"), record("uid-2", owner=OTHER))
 
-    plan = reconciling.plan_announcement(OWNER, [], both, told=list(both))
+    plan = reconciling.plan_announcement(OWNER, [], both, told=list(both), given_up_before=NOW)
     assert (plan.delete, plan.forget) == ([PodUID("uid-1")], [])
 
 
@@ -97,7 +97,9 @@ def test_a_plan_that_was_applied_plans_nothing_more() -> None:
     """The same announcement again finds nothing to do."""
     applied = known(records.adopted(pod("uid-1"), OWNER, JobID("j1"), NOW))
 
-    plan = reconciling.plan_announcement(OWNER, [(pod("uid-1"), "j1")], applied, told=list(applied))
+    plan = reconciling.plan_announcement(
+        OWNER, [(pod("uid-1"), "j1")], applied, told=list(applied), given_up_before=NOW
+    )
     assert (plan.adopt, plan.delete, plan.forget) == ([], [], [])
 
 
@@ -154,26 +156,75 @@ def test_a_suspect_that_was_away_begins_anew() -> None:
     assert reconciling.plan_sweep(jobs, {}, [OWNER], between.suspects).cancel == []
 
 
-# --- tombstones that nobody fetches ----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("item", "given_up_before", "is_forgotten"),
+    [
+        (records.deleting(finished(LIVE), pod(), NOW), at(1), True),
+        (records.deleting(finished(LIVE), pod(), NOW), at(0), False),
+        (DELETING, at(10_000), False),
+        (finished(LIVE), at(10_000), False),
+        (over(LIVE), at(-1), True),
+    ],
+    ids=["ended long ago", "just ended", "not ended", "not deleted", "confirmed"],
+)
+def test_a_deletion_that_the_plugin_never_takes(item: Record, given_up_before: datetime, is_forgotten: bool) -> None:
+    """Of a pod that has left Kubernetes, whose job has ended: it is given up in the end, and never before the end."""
+    plan = reconciling.plan_announcement(OWNER, [], known(item), told=[UID], given_up_before=given_up_before)
+
+    assert (bool(plan.forget), bool(plan.delete)) == (is_forgotten, not is_forgotten)
+
+
+# --- tombstones of owners that cannot confirm ------------------------------------------------------------------------
 
 LIFETIME = timedelta(seconds=100)
+UNCONFIRMED = records.deleting(finished(LIVE), pod(), NOW)
+REJECTED = records.deleting(records.rejected(BEGUN, "no", NOW), pod(), NOW)
+# Times in seconds after the job's end.
+EXPIRIES = [
+    # what                                        record      began  mentioned heard  expired
+    ("asked about others after the lifetime", over(LIVE), -500, None, 101, True),
+    ("asked about others within the lifetime", over(LIVE), -500, None, 100, False),
+    ("not heard of", over(LIVE), -500, None, None, False),
+    ("heard of before the end only", over(LIVE), -500, None, -1, False),
+    ("asked about this one too", over(LIVE), -500, 60, 160, False),
+    ("asked about this one long before", over(LIVE), -500, 60, 161, True),
+    ("asked about this one before its end", over(LIVE), -500, -60, 101, True),
+    ("a restart within the lifetime", over(LIVE), 50, None, 150, False),
+    ("a restart long before", over(LIVE), 50, None, 151, True),
+    ("ended, and the plugin never took the deletion", UNCONFIRMED, -500, None, 101, True),
+    ("rejected and deleted", REJECTED, -500, None, 101, True),
+    ("not known to have ended", DELETING, -500, None, 10**6, False),
+    ("taken by the plugin, not ended", records.confirmed(DELETING, NOW), -500, None, 10**6, False),
+    ("ended and not deleted", finished(LIVE), -500, None, 10**6, False),
+    ("rejected and not deleted", records.rejected(BEGUN, "no", NOW), -500, None, 10**6, False),
+    ("running", LIVE, -500, None, 10**6, False),
+]
 
 
 @pytest.mark.parametrize(
-    ("item", "age_s", "announced", "is_expired"),
-    [
-        (over(LIVE), 101, [], True),
-        (over(LIVE), 100, [], False),
-        (over(LIVE), 101, [OWNER], False),
-        (over(LIVE), 101, [OTHER], True),
-        (DELETING, 10_000, [], False),
-        (records.deleting(finished(LIVE), pod(), NOW), 101, [OWNER], True),
-        (records.deleting(finished(LIVE), pod(), NOW), 100, [OWNER], False),
-        (finished(LIVE), 10_000, [], False),
-        (records.rejected(BEGUN, "no", NOW), 10_000, [], False),
-        (LIVE, 10_000, [], False),
-    ],
+    ("item", "began_s", "mentioned_s", "heard_s", "is_expired"),
+    [row[1:] for row in EXPIRIES],
+    ids=[row[0].replace(" ", "-") for row in EXPIRIES],
 )
-def test_a_tombstone_expires(item: Record, age_s: float, announced: list[Owner], is_expired: bool) -> None:
-    """A deletion is forgotten by age when its job has ended and nobody will settle it: no owner, or no plugin."""
-    assert reconciling.expired(known(item), at(age_s), LIFETIME, announced) == ([UID] if is_expired else [])
+def test_a_tombstone_of_an_owner_that_does_not_announce(
+    item: Record, began_s: int, mentioned_s: int | None, heard_s: int | None, is_expired: bool
+) -> None:
+    """It goes once the job has ended and the owner, silent about this pod for the lifetime, asks about others."""
+    expired = reconciling.expired(
+        known(item),
+        heard={} if heard_s is None else {OWNER: at(heard_s)},
+        mentioned={} if mentioned_s is None else {UID: at(mentioned_s)},
+        began_at=at(began_s),
+        lifetime=LIFETIME,
+    )
+
+    assert expired == ([UID] if is_expired else [])
+
+
+def test_a_tombstone_of_an_owner_that_is_not_heard_of() -> None:
+    """What others ask says nothing of it: so are the tombstones of owners that announce kept."""
+    expired = reconciling.expired(
+        known(over(LIVE)), heard={OTHER: at(10**6)}, mentioned={}, began_at=at(0), lifetime=LIFETIME
+    )
+
+    assert expired == []

@@ -72,8 +72,8 @@ def test_a_job_succeeded_when_every_container_ended_with_zero(containers: list[D
     assert statuses.is_success(builders.statuses(*containers)) is expected
 
 
-def test_an_end_without_an_exit_code_is_no_success() -> None:
-    """R12: removed by an administrator, as HTCondor tells it; the pod must not read as succeeded."""
+def test_r12_an_end_without_an_exit_code_is_no_success() -> None:
+    """Removed by an administrator, as HTCondor tells it; the pod must not read as succeeded."""
     found = statuses.read(b'{"name": "c", "state": {"terminated": {"reason": "Removed"}}}')
 
     assert statuses.have_ended([found], [], expected=1, restart_policy="Never")
