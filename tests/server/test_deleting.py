@@ -1,6 +1,7 @@
 """Delete, for good."""
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,8 +144,8 @@ async def test_tombstone_goes_when_the_virtual_kubelet_confirms(client: ServerCl
 
 
 async def sweeps(client: ServerClient, plugin: StrangePlugin, count: int) -> None:
-    """Wait for so many more sweeps, told by their questions; those come once some owner has announced."""
-    await client.announce(node="another-node")
+    """Wait for so many more sweeps, told by their questions; a few come when another owner has announced."""
+    await client.announce(node=f"node-{uuid.uuid4()}")
     wanted = plugin.calls["jobs"] + count
 
     async def were_made() -> bool:

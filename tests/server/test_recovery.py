@@ -220,6 +220,34 @@ async def test_owners_do_not_touch_each_other(
     }
 
 
+async def test_t23_nothing_is_asked_while_nothing_happens(
+    client: ServerClient, plugin: StrangePlugin, server: Programs
+) -> None:
+    """With no live pod, jobs without a pod are looked for only while some may be left: after pods have come or gone."""
+    document = pod()
+    await client.create(document)
+    plugin.end(uid_of(document))
+    await client.wait_ended(document)
+    await client.announce(document)
+
+    async def is_asked() -> bool:
+        asked = plugin.calls.total()
+
+        async def is_more() -> bool:
+            return plugin.calls.total() > asked
+
+        return await until_async(is_more, deadline_s=3)
+
+    while await is_asked():
+        assert plugin.calls["jobs"] <= 5
+    looks = plugin.calls["jobs"]
+
+    await client.announce()
+    await client.announce()
+    assert await is_asked()
+    assert plugin.calls["jobs"] > looks > 1
+
+
 async def test_orphans_are_cancelled_after_two_sightings(client: ServerClient, plugin: StrangePlugin) -> None:
     """A job with our tag and no pod ends once its owner has announced; before, and of others, nothing is touched."""
     orphan = "0f0f0f0f-0000-4000-8000-000000000001"

@@ -47,7 +47,7 @@ class ServerFile(msgspec.Struct, frozen=True, rename="pascal"):
     InterlinkDir: the directory that holds CachedPods; it may be lost.
     StatusInterval: the pause between two questions to the plugin about all live jobs.
     JobLostGrace: how long the plugin must deny a job before its pod fails with reason JobLost.
-    SweepInterval: the pause between two looks for jobs without pods.
+    SweepInterval: the pause between two looks for jobs without pods, while pods come and go; else ten minutes.
     TombstoneLifetime: how long a virtual kubelet that cannot confirm is silent about a deleted pod until we forget it.
     CreateHold: how long a create waits for a plugin that cannot be reached, when the virtual kubelet does not say.
     MaxPods: when so many pods are known, creates are answered with 429; what has a job already is adopted all the same.

@@ -2,7 +2,11 @@
 
 A job that carries our tag is an orphan only if its owner has announced its complete pod list to this life of the
 server, and the job is in no record. It is cancelled at the second sighting, a sweep later.
+
+Orphans are left by pods that went, and by an earlier life. While no pod comes or goes the plugin is asked seldom.
 """
+
+import time
 
 import structlog
 
@@ -20,23 +24,39 @@ from interlink.wire.messages import Job
 log = structlog.get_logger(__name__)
 
 
+_LOOKS = 4
+"""After a pod has come or gone, or an owner has first announced: a submission on its way may take minutes to arrive."""
+_SELDOM_S = 600.0
+
+
 class Sweeper:
     def __init__(self, ledger: Ledger, plugin: Dispatcher, owners: Owners) -> None:
         self._ledger = ledger
         self._plugin = plugin
         self._owners = owners
         self._suspects: frozenset[str] = frozenset()
+        self._known: tuple[frozenset[PodUID], int] = (frozenset(), 0)
+        self._looks_left = 0
+        self._looked_at = 0.0
 
     async def round(self) -> None:
         """One sweep. Raises the errors of the SDK and StoreUnavailable; repeat it."""
         await self._ledger.forget(self._owners.expired())
-        if not self._owners.announced:
+        if not self._owners.announced or not self._is_due():
             return
         try:
             jobs = await self._plugin.jobs()
         except (NotFound, Rejected):
             return  # a plugin of the existing kind cannot tell its jobs
         await self._cancel_orphans(jobs)
+        self._looks_left = max(0, self._looks_left - 1)
+        self._looked_at = time.monotonic()
+
+    def _is_due(self) -> bool:
+        known = (frozenset(self._ledger.newest()), len(self._owners.announced))
+        if known != self._known:
+            self._known, self._looks_left = known, _LOOKS
+        return bool(self._looks_left or self._suspects) or time.monotonic() - self._looked_at > _SELDOM_S
 
     async def _cancel_orphans(self, jobs: list[Job]) -> None:
         seen = [reconciling.SeenJob(tag=job.tag, node=job.node, is_alive=job.is_alive) for job in jobs]
