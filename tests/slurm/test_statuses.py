@@ -354,7 +354,7 @@ async def test_why_a_forgotten_job_was_stopped_t12(accounted: Bench) -> None:
 def test_the_last_record_of_an_id_counts_t12() -> None:
     """PREEMPTED, then COMPLETED."""
     name = "il-default-u-a0"
-    records = parsing.accounting(f"7|PREEMPTED|0:0|||{name}\n7|COMPLETED|0:0|||{name}\n7|FAILED|1:0|||il-x-y-a0\n")
+    records = parsing.accounting(f"7|PREEMPTED|0:0||||{name}\n7|COMPLETED|0:0||||{name}\n7|FAILED|1:0||||il-x-y-a0\n")
     found = scheduler._last(records, records[0].tag)
 
     assert found is not None

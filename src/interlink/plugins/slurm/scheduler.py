@@ -41,6 +41,8 @@ _FORGOTTEN_S = 60.0
 """For how long a job that has begun must be missing before it counts as killed: after a crash of the controller its
 nodes tell it of their jobs."""
 _ASKED_AT_ONCE = 1000
+_LAUNCHES = 5
+"""How many jobs of a pod Slurm may give up at their launch, and the last of them fails the pod."""
 _SUBMISSION = "submission.json"
 _LONGEST_ID = 10
 
@@ -109,7 +111,7 @@ class SlurmScheduler:
         job = (await self._look_for(tag, has_directory=has_directory)).best(tag)
         if job is None and self._uses_accounting and has_directory:
             job = _last(await self._slurm.accounting(tag=tag), tag)
-        if job is not None:
+        if job is not None and job.job_id not in await asyncio.to_thread(directory.given_up):
             return job.job_id
         if since is not None and time.time() - since < self._unknown_for_s:
             raise OutcomeUnknown(f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far")
@@ -135,7 +137,11 @@ class SlurmScheduler:
         if not jobs:
             return {}
         look = await self._queue.look()
-        seen = {tag: self._observed(job) for tag, _ in jobs if (job := look.best(tag)) is not None}
+        found = [(job, directory) for tag, directory in jobs if (job := look.best(tag)) is not None]
+        seen = {job.tag: self._observed(job) for job, _ in found}
+        put_back = [(job, directory) for job, directory in found if job.restarts and not states.is_alive(job)]
+        if put_back:
+            seen = await asyncio.to_thread(_with_given_up, seen, put_back)
         absent = [(tag, directory) for tag, directory in jobs if tag not in seen]
         self._missing_since = {tag: at for tag, at in self._missing_since.items() if tag not in seen}
         if absent:
@@ -177,7 +183,9 @@ class SlurmScheduler:
         self._asked_accounting_at = {tag: at for tag, at in self._asked_accounting_at.items() if tag in ids}
         self._asked_accounting_at |= dict.fromkeys(due, now)
         ended = {tag: job for tag in due if (job := _last(records, tag)) is not None and not states.is_alive(job)}
-        return {tag: self._observed(job) for tag, job in ended.items()}
+        seen = {tag: self._observed(job) for tag, job in ended.items()}
+        put_back = [(ended[tag], directory) for tag, directory in unknown if tag in ended and ended[tag].restarts]
+        return await asyncio.to_thread(_with_given_up, seen, put_back)
 
     async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
         """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows.
@@ -270,6 +278,30 @@ def _forgotten() -> Observation:
         finished_at=clock.rfc3339(clock.now()),
     )
     return Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
+
+
+def _with_given_up(
+    seen: Mapping[Tag, Observation], put_back: Sequence[tuple[QueuedJob, JobDirectory]]
+) -> dict[Tag, Observation]:
+    """Without those after which another one was submitted that is not there."""
+    found = dict(seen)
+    for job, directory in put_back:
+        with _in_its_directory(directory):
+            if _is_given_up(job, directory):
+                del found[job.tag]
+                if directory.job_id() in (job.job_id, None):
+                    found[job.tag] = states.given_up(job, is_last=len(directory.given_up()) >= _LAUNCHES)
+    return found
+
+
+def _is_given_up(job: QueuedJob, directory: JobDirectory) -> bool:
+    """It is written down when it is seen first, for the time that it can be told by is short."""
+    if directory.is_cancelled() or directory.is_claimed(job.tag.attempt):
+        return False
+    if states.was_given_up(job, time.time()):
+        directory.note_given_up(job.job_id)
+        return True
+    return job.job_id in directory.given_up()
 
 
 def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:

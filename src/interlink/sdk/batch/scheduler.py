@@ -30,8 +30,9 @@ class Life(enum.Enum):
 class Observation(msgspec.Struct, frozen=True):
     """What the batch system says of one job; `reason` and `message` in its own words.
 
-    ending: of an ENDED job. has_more_to_say: it may still overrule the success that a job's own record tells, which
-    waits for that for a moment; so does the record of one that was stopped from outside, as long as it is alive.
+    ending: of an ENDED job. is_to_be_repeated: of a PENDING one that the batch system has given up before it began; it
+    waits to be submitted again. has_more_to_say: it may still overrule the success that a job's own record tells,
+    which waits for that for a moment; so does the record of one that was stopped from outside, as long as it is alive.
     """
 
     life: Life
@@ -40,6 +41,7 @@ class Observation(msgspec.Struct, frozen=True):
     started_at: str | None = None
     ending: Ending | None = None
     has_more_to_say: bool = False
+    is_to_be_repeated: bool = False
 
     @property
     def is_alive(self) -> bool:

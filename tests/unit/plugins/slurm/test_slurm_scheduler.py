@@ -1,10 +1,12 @@
 """Slurm's jobs and their directories, which belong to the jobs' users and hold what those like."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from interlink.model.ids import JobID, PodUID, Tag
@@ -136,6 +138,57 @@ async def test_a_job_that_is_seen_again_was_not_forgotten(
     await scheduler.poll(jobs)
 
     assert scheduler._missing_since == {}
+
+
+def given_up() -> QueuedJob:
+    at = time.time()
+    return QueuedJob(
+        tag=TAGS[0],
+        job_id=JobID("7"),
+        state="CANCELLED",
+        restarts=1,
+        submitted_at=at,
+        started_at=at,
+        ended_at=at,
+    )
+
+
+async def test_a_job_that_slurm_gave_up_waits_to_be_submitted_again(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """For as long as it takes; as itself it is not found any more, and once it has a successor, that one counts."""
+    jobs = [(TAGS[0], directories[0])]
+    slurm.jobs = [given_up()]
+    assert (await scheduler.poll(jobs))[TAGS[0]].is_to_be_repeated
+    slurm.jobs = [msgspec.structs.replace(given_up(), submitted_at=0.0)]
+    assert (await scheduler.poll(jobs))[TAGS[0]].is_to_be_repeated
+    assert await scheduler.find(TAGS[0], directories[0]) is None
+
+    directories[0].remember(JobID("8"))
+    assert (await scheduler.poll(jobs))[TAGS[0]].life is Life.GONE
+
+
+@pytest.mark.parametrize("evidence", ["claim-0", "cancelled"])
+async def test_a_job_that_has_begun_or_was_cancelled_is_not_submitted_again(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory], evidence: str
+) -> None:
+    """Whatever became of its launch."""
+    (directories[0].path / evidence).mkdir()
+    slurm.jobs = [given_up()]
+
+    seen = (await scheduler.poll([(TAGS[0], directories[0])]))[TAGS[0]]
+
+    assert (seen.life, seen.reason) == (Life.ENDED, "Cancelled")
+
+
+async def test_accounting_tells_of_a_job_that_was_given_up(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """The controller has forgotten it."""
+    directories[0].remember(JobID("7"))
+    slurm.accounts = [given_up()]
+
+    assert (await scheduler.poll([(TAGS[0], directories[0])]))[TAGS[0]].is_to_be_repeated
 
 
 async def prepared(scheduler: SlurmScheduler, directory: JobDirectory) -> None:

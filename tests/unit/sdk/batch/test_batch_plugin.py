@@ -55,6 +55,7 @@ class Scheduler:
         self.is_submitting = asyncio.Event()
         self.during_poll: Callable[[], None] = lambda: None
         self.lost: dict[PodUID, Recalled] = {}
+        self.has_given_up = False
 
     def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
         return {}
@@ -89,6 +90,8 @@ class Scheduler:
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
         self.calls.append(f"poll {len(jobs)}")
         found = {tag: Observation(life=self.lives.get(tag, Life.GONE)) for tag, _ in jobs}
+        if self.has_given_up:
+            found = {tag: Observation(life=Life.PENDING, is_to_be_repeated=True) for tag, _ in jobs}
         self.during_poll()
         return found
 
@@ -560,6 +563,22 @@ async def test_a_forgotten_job_is_submitted_again(
 
     assert scheduler.calls.count("submit") == 2
     assert directory.job_id() is not None
+
+
+async def test_a_job_that_was_given_up_is_submitted_again(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """At once; where the outcome of that is unknown, not before it may be known."""
+    await plugin.create(request())
+    scheduler.has_given_up = True
+    await plugin.verifier.verify()
+    assert scheduler.calls.count("submit") == 2
+
+    (directory.path / "job-id").write_text("job-2")
+    os.utime(directory.path / "job-id", (1, 1))
+    directory.begin_submission()
+    await plugin.verifier.verify()
+    assert scheduler.calls.count("submit") == 2
 
 
 @pytest.mark.parametrize("evidence", ["claim-0", "ending.json"])
