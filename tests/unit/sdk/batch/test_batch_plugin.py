@@ -16,6 +16,7 @@ from interlink.aio import files
 from interlink.model.errors import InvalidID
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Container, Pod
+from interlink.model.statuses import Remark
 from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount
@@ -56,6 +57,7 @@ class Scheduler:
         self.during_poll: Callable[[], None] = lambda: None
         self.lost: dict[PodUID, Recalled] = {}
         self.has_given_up = False
+        self.remark = ""
 
     def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
         return {}
@@ -89,7 +91,7 @@ class Scheduler:
 
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
         self.calls.append(f"poll {len(jobs)}")
-        found = {tag: Observation(life=self.lives.get(tag, Life.GONE)) for tag, _ in jobs}
+        found = {tag: Observation(life=self.lives.get(tag, Life.GONE), reason=self.remark) for tag, _ in jobs}
         if self.has_given_up:
             found = {tag: Observation(life=Life.PENDING, is_to_be_repeated=True) for tag, _ in jobs}
         self.during_poll()
@@ -360,6 +362,21 @@ async def test_a_status_says_which_job_it_is(plugin: BatchPlugin) -> None:
 
     found = (await plugin.status([pod()]))[0]
     assert (found.name, found.namespace, found.uid, found.job_id) == ("p", "ns", UID, "job-1")
+
+
+async def test_a_status_has_what_the_batch_system_says_of_a_running_job(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """Most of the time that is nothing."""
+    await plugin.create(request())
+    set_state(directory, running("c"))
+    assert (await plugin.status([pod()]))[0].remark is msgspec.UNSET
+
+    scheduler.remark = "Suspended"
+    assert (await plugin.status([pod()]))[0].remark == Remark(reason="Suspended")
+
+    scheduler.lives[TAG] = Life.PENDING
+    assert (await plugin.status([pod()]))[0].remark is msgspec.UNSET
 
 
 async def test_a_job_without_a_record_waits(plugin: BatchPlugin) -> None:
