@@ -130,6 +130,12 @@ def _moment(text: str) -> float | None:
     return float(text) if text.isdecimal() and text != "0" else None
 
 
+def seconds(text: str) -> float:
+    """`300 sec`, as the configuration has it; 0 for what is none."""
+    found = re.match(r"\d+(?= sec)", text)
+    return float(found[0]) if found else 0.0
+
+
 # --- submissions -----------------------------------------------------------------------------------------------------
 
 _SUBMITTED = re.compile(r"(\d+)(;[\w.-]+)?")

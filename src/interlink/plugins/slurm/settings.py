@@ -120,7 +120,7 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     ContainerLogMaxSize: a container's log goes on in a new file at this size, as 10Mi; it has no limit when not set.
     ContainerLogMaxFiles: how many files of a container's log are kept.
     SettleTime: how many seconds a job's own files may lag behind Slurm on the shared file system.
-    LostJobGrace: how many seconds a submitted job that never started must be missing before it is submitted again.
+    LostJobGrace: after so many seconds a missing job that never began is submitted again; MessageTimeout + 5 or more.
     VKConfigPath: accepted and not used, as in the existing plugin.
     Namespace: accepted and not used, as in the existing plugin.
     VerboseLogging: log at level debug.

@@ -181,6 +181,10 @@ class JobDirectory:
         """None when the directory holds no intent, or one that says nothing."""
         return self._read("pod.json", Intention)
 
+    def is_prepared(self) -> bool:
+        """Whether it can be submitted from here: one that was lost, and whose job was found, holds the intent alone."""
+        return self.spec.exists()
+
     def tag(self) -> Tag | None:
         intention = self.intention()
         return self.tag_of(intention) if intention else None

@@ -94,6 +94,8 @@ class BatchPlugin:
         if job_id is not None:
             return job_id
         job_id = await self._scheduler.find(tag, directory)
+        if job_id is None and intention is None:
+            job_id = await self._scheduler.find_ended(tag, made_at=pod.metadata.creation_timestamp)
         if job_id is None:
             await self._prepare(request, pod, tag, directory)
             job_id = await submit(self._scheduler, tag, directory)
@@ -169,7 +171,10 @@ class BatchPlugin:
                 life = seen.get(job.tag, GONE)
                 if life.life is Life.GONE and state is not None and not job.has_begun:
                     life = _JUST_BEGUN
-                containers = states.containers(job.pod, state, life, now=now, settle_s=self._settle_s)
+                if state is None and not job.directory.is_prepared():
+                    containers = states.recalled(job.pod, life, now=now)
+                else:
+                    containers = states.containers(job.pod, state, life, now=now, settle_s=self._settle_s)
                 if containers is not None:
                     answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers, life))
         return answers

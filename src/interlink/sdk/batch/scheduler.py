@@ -7,6 +7,7 @@ import enum
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -80,6 +81,14 @@ class Scheduler(Protocol):
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """The job that carries the tag. Raises Unreachable when the batch system cannot be asked."""
         ...
+
+    async def find_ended(self, tag: Tag, *, made_at: datetime | None) -> JobID | None:
+        """The job that carried the tag, has ended, and is known elsewhere only than where `find` looks.
+
+        Called before the first submission of a pod without a directory, which may have been lost. made_at: of the pod.
+        Raises Unreachable.
+        """
+        return None
 
     @abstractmethod
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:

@@ -75,9 +75,9 @@ class Verifier:
                 self._verified.add(uid)
         elif directory.is_claimed(job.tag.attempt) or directory.ending() is not None or seen.life is Life.ENDED:
             self._verified.add(uid)
-        elif seen.is_to_be_repeated and not self._is_on_its_way(directory):
+        elif seen.is_to_be_repeated and directory.is_prepared() and not self._is_on_its_way(directory):
             await self._submit_again(job, "given-up")
-        elif seen.life is Life.GONE and self._has_been_missing(uid):
+        elif seen.life is Life.GONE and directory.is_prepared() and self._has_been_missing(uid):
             await self._submit_again(job, "forgotten")
             self._missing_since.pop(uid, None)
 
