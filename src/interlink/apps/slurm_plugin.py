@@ -48,6 +48,10 @@ async def run(settings: SlurmSettings) -> None:
     root, address = settings.root, settings.listening.address
     with only_one(root, kind="plugin", key="DataRootFolder", lock=LOCK, address=address):
         make_root(settings)
+        if settings.expects_no_sharing:
+            log.warning(
+                "slurm.shared-folder-needed", key="SHARED_FS", consequence="jobs need DataRootFolder on the nodes"
+            )
         facts = await learned(commands(settings, os.environ), settings)
         plugin, _ = build(settings, os.environ, facts)
         await _learn_limits(plugin)

@@ -132,6 +132,7 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     SINGULARITYPATH: wins over SingularityPath.
     TSOCKS: wins over Tsocks.
     TSOCKSPATH: wins over TsocksPath.
+    SHARED_FS: accepted, as DataRootFolder is always shared; anything but `true` is named in the log.
     SLURMCONFIGPATH: the configuration file when `--config` is not given.
     """
 
@@ -256,6 +257,7 @@ class SlurmSettings(msgspec.Struct, frozen=True):
     settle_s: float
     lost_after_s: float
     log_level: str
+    expects_no_sharing: bool
     unknown_keys: list[str]
 
 
@@ -318,6 +320,7 @@ def _load(
         settle_s=file.settle_time,
         lost_after_s=file.lost_job_grace,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
+        expects_no_sharing=environment.get("SHARED_FS", "true").lower() != "true",
         unknown_keys=unknown,
     )
 
