@@ -100,7 +100,7 @@ def was_given_up(job: QueuedJob, now_s: float) -> bool:
     """
     if _NAMES.get(job.state) != "CANCELLED" or job.restarts == 0 or job.is_requeueable or job.ended_at is None:
         return False
-    if job.cancelled_by not in (None, _ROOT):
+    if job.cancelled_by not in (None, _ROOT) or job.exit_status:  # which a script has that was launched the next time
         return False
     if job.started_at == job.ended_at:  # it was waiting again
         return job.submitted_at is not None and job.ended_at - job.submitted_at <= CANCELLED_WITHIN_S

@@ -183,6 +183,7 @@ _BEFORE_IT_WAS_PUT_BACK = {"submitted_at": 90.0, "started_at": 97.0, "ended_at":
         (_GIVEN_UP | {"submitted_at": None}, 100.0, False),
         (_BEFORE_IT_WAS_PUT_BACK, 110.0, True),
         (_BEFORE_IT_WAS_PUT_BACK, 200.0, False),
+        (_BEFORE_IT_WAS_PUT_BACK | {"exit_status": 15}, 110.0, False),
         (_BEFORE_IT_WAS_PUT_BACK | {"restarts": 0}, 110.0, False),
     ],
 )
