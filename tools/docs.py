@@ -357,6 +357,8 @@ def _metric_row(module: str, metric: MetricWrapperBase) -> tuple[str, ...]:
 
 
 def _owner_of(module: str) -> str:
+    if module.startswith("interlink.sdk.batch"):
+        return "plugin"
     owners = {"server": "server", "kube": "virtual kubelet", "kubelet": "virtual kubelet", "plugins": "plugin"}
     return owners.get(module.split(".")[1], "every program")
 

@@ -53,6 +53,26 @@ async def test_measured_t23_idle_is_one_question_for_all_pods(client: ServerClie
     assert plugin.calls["status"] == calls
 
 
+async def test_what_is_said_of_a_running_job_is_passed_on(
+    client: ServerClient, server: Programs, plugin: StrangePlugin
+) -> None:
+    """As long as the plugin says it, in both dialects, and over a restart."""
+    (document,) = await created(client, 1)
+    remark = {"reason": "Suspended", "message": "Slurm has suspended the job"}
+
+    async def says(expected: Document | None) -> bool:
+        change = await client.change(document)
+        (status,) = await client.status(document)
+        return change is not None and change["status"].get("interlink") == status.get("interlink") == expected
+
+    plugin.remarks[uid_of(document)] = remark
+    assert await until_async(lambda: says(remark), deadline_s=20)
+    server.server.restart()
+    assert await until_async(lambda: says(remark), deadline_s=20)
+    plugin.remarks.clear()
+    assert await until_async(lambda: says(None), deadline_s=20)
+
+
 async def test_r14_r15_virtual_kubelets_are_answered_from_memory(client: ServerClient, plugin: StrangePlugin) -> None:
     """A slow plugin delays no answer, and each pod gets its own state."""
     one, two = await created(client, 2)

@@ -47,6 +47,15 @@ def test_a_key_that_means_nothing_is_told(site: SlurmSite, tmp_path: Path) -> No
     assert found["nodes"]["detail"].endswith(" gpu")
 
 
+def test_a_site_that_says_it_shares_nothing(site: SlurmSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the existing plugin may be told; it is named, and what counts is whether the folder is shared."""
+    monkeypatch.setenv("SHARED_FS", "false")
+    code, found = examined(site, tmp_path, "doctor")
+
+    assert code == 0
+    assert (found["configuration"]["outcome"], found["configuration"]["detail"]) == ("warning", "SHARED_FS is not true")
+
+
 def test_a_site_that_does_not(site: SlurmSite, tmp_path: Path) -> None:
     """Each failure has its advice; the exit code says that there is one."""
     code, found = examined(

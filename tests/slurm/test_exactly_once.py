@@ -242,6 +242,72 @@ async def has_failed(bench: Bench, uid: str) -> bool:
     return word[:1].isdigit()
 
 
+NODE2 = {"slurm-job.vk.io/flags": "--hold -w node2"}
+
+
+async def test_a_launch_that_slurm_could_not_confirm(bench: Bench, site: SlurmSite) -> None:
+    """The node answers too late: Slurm cancels the job, which has not begun. It is submitted again, and runs once."""
+    uid = await bench.start("exit 3", annotations=NODE2)
+    first = bench.job_id(uid)
+    launch_late(bench, site, uid)
+
+    assert until(lambda: site.state(first) == "CANCELLED", deadline_s=30), site.state(first)
+    assert bench.starts() == {}
+    await bench.wait(uid, "waiting LaunchFailed")
+    await bench.until_verified(lambda: bench.alive(uid) != [])
+    assert len(bench.jobs(uid)) == 2
+    assert bench.job_id(uid) == bench.directory(uid).job_id() != first
+    bench.release(uid)
+    await bench.wait(uid, "3 Error")
+    assert bench.starts() == {"c0": 1}
+
+
+def launch_late(bench: Bench, site: SlurmSite, uid: str) -> None:
+    """Let a held job start on a node that does not answer, until Slurm has given its launch up."""
+    site.pause_node("node2")
+    try:
+        bench.release(uid)
+        assert until(lambda: site.state(bench.job_id(uid)) == "COMPLETING", deadline_s=30)
+    finally:
+        site.resume_node("node2")
+
+
+async def test_launches_that_slurm_gives_up_again_and_again(
+    bench: Bench, site: SlurmSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one fails the pod, and says why."""
+    monkeypatch.setattr("interlink.plugins.slurm.scheduler._LAUNCHES", 2)
+    uid = await bench.start("true", annotations=NODE2)
+    launch_late(bench, site, uid)
+    await bench.until_verified(lambda: len(bench.jobs(uid)) == 2)
+    launch_late(bench, site, uid)
+
+    await bench.wait(uid, "137 LaunchFailed")
+    await bench.plugin.verifier.verify()
+    assert bench.alive(uid) == []
+    assert bench.starts() == {}
+
+
+async def test_a_cancel_in_the_middle_of_a_launch(bench: Bench, site: SlurmSite) -> None:
+    """Somebody's wish stays: the job is not submitted again, though nothing of it has begun."""
+    uid = await bench.start("true", annotations=NODE2)
+    site.pause_node("node2")
+    try:
+        bench.release(uid)
+        assert until(lambda: site.state(bench.job_id(uid)) == "RUNNING", deadline_s=10)
+        site.run("scancel", bench.job_id(uid))
+    finally:
+        site.resume_node("node2")
+
+    async def is_cancelled() -> bool:
+        return (await bench.word(uid)).endswith(" Cancelled")  # its code depends on what its node hears first
+
+    assert await until_async(is_cancelled, deadline_s=30)
+    await bench.plugin.verifier.verify()
+    assert len(bench.jobs(uid)) == 1
+    assert bench.starts() == {}
+
+
 async def test_a_requeued_job(bench: Bench, site: SlurmSite) -> None:
     """An administrator puts it back into the queue, against our wish: its programs do not start again."""
     uid = await bench.start("sleep 600")

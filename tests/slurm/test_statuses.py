@@ -340,6 +340,26 @@ async def test_gone_from_the_queue_t12(accounted: Bench, tmp_path: Path) -> None
     await accounted.wait(bad, "5 Error")
 
 
+async def test_a_job_of_which_accounting_alone_is_left(accounted: Bench) -> None:
+    """It has run and left the queue, its directory is lost, and nobody has noted its id: it does not run again."""
+    uid = await accounted.start("exit 0")
+    await accounted.wait(uid, "0 Completed")
+    job_id = accounted.directory(uid).job_id()
+    assert job_id is not None
+    assert await until_async(lambda: _are_forgotten(accounted, [job_id]), deadline_s=40)
+    accounted.directory(uid).remove()
+
+    async def is_accounted() -> bool:
+        return any(record.job_id == job_id for record in await accounted.slurm.accounting(tags=[accounted.tag(uid)]))
+
+    assert await until_async(is_accounted, deadline_s=20)
+
+    assert await accounted.create(uid) == job_id
+    await accounted.wait(uid, "0 Completed")
+    await accounted.plugin.verifier.verify()
+    assert accounted.starts() == {"c0": 1}
+
+
 async def test_why_a_forgotten_job_was_stopped_t12(accounted: Bench) -> None:
     """Its record says that it was, and not why; nobody had asked before the controller forgot it."""
     uid = await accounted.start("sleep 600")
@@ -354,7 +374,7 @@ async def test_why_a_forgotten_job_was_stopped_t12(accounted: Bench) -> None:
 def test_the_last_record_of_an_id_counts_t12() -> None:
     """PREEMPTED, then COMPLETED."""
     name = "il-default-u-a0"
-    records = parsing.accounting(f"7|PREEMPTED|0:0|||{name}\n7|COMPLETED|0:0|||{name}\n7|FAILED|1:0|||il-x-y-a0\n")
+    records = parsing.accounting(f"7|PREEMPTED|0:0||||{name}\n7|COMPLETED|0:0||||{name}\n7|FAILED|1:0||||il-x-y-a0\n")
     found = scheduler._last(records, records[0].tag)
 
     assert found is not None

@@ -288,6 +288,15 @@ class Nostalgic(Deaf):
     ignored: ClassVar[Document] = {"since_time": "0001-01-01T00:00:00Z"}
 
 
+class Hoarding(Deaf):
+    check, says, ignored = "the-last-seconds-can-be-asked-for", "SinceSeconds 1 gave 50 lines", {"since_seconds": 0}
+
+
+class Repeating(Deaf):
+    check, says = "a-previous-run-is-not-the-present-one", "there was one run, and Previous gave b'line 1"
+    ignored: ClassVar[Document] = {"previous": False}
+
+
 class Impatient(Deaf):
     check, says, ignored = "a-log-can-be-followed", "a followed log is b'one", {"follow": False}
 

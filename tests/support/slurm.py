@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from interlink.apps import slurm_plugin
+from interlink.apps.slurm_plugin import Facts
 from interlink.model.ids import DEFAULT_CLUSTER, JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.model.statuses import ContainerStatus, read
@@ -53,7 +54,9 @@ class Bench:
         slurm_plugin.make_root(settings)
         environment = self.site.environ
         self.plugin, self.slurm = slurm_plugin.build(
-            settings, environment, uses_accounting=bool((defaults | self.keys)["UseAccounting"])
+            settings,
+            environment,
+            Facts(uses_accounting=bool((defaults | self.keys)["UseAccounting"]), lost_after_s=settings.lost_after_s),
         )
         return self.plugin
 

@@ -25,6 +25,7 @@ class StrangePlugin:
     def __init__(self) -> None:
         self.port = 0
         self.jobs: dict[str, Document] = {}
+        self.remarks: dict[str, Document] = {}
         self.submissions: collections.Counter[str] = collections.Counter()
         self.calls: collections.Counter[str] = collections.Counter()
         self.asked: list[list[str]] = []
@@ -132,6 +133,7 @@ class StrangePlugin:
             "JID": f"job-{uid[:8]}",
             "containers": [container],
             "initContainers": None,
+            **({"interlink": self.remarks[uid]} if uid in self.remarks else {}),
         } | extra
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:

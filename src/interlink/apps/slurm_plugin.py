@@ -14,6 +14,7 @@ from interlink.apps import runtimes
 from interlink.apps.excluding import only_one
 from interlink.model.errors import ConfigurationError
 from interlink.model.pods import Container, Pod
+from interlink.plugins.slurm import parsing
 from interlink.plugins.slurm.capacity import Capacity
 from interlink.plugins.slurm.checking import Check, checks
 from interlink.plugins.slurm.commands import Slurm
@@ -29,6 +30,17 @@ from interlink.sdk.runtimes.mpi import Ranks
 log = structlog.get_logger(__name__)
 
 _LEARN_WITHIN_S = 5.0
+_SAVE_S = 5.0
+"""How often the controller writes its state down."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is to be known of a Slurm before its plugin starts. lost_after_s: LostJobGrace, and never shorter than a
+    message of Slurm may be on its way. kept_s: for how long the controller knows a job that has ended."""
+
+    uses_accounting: bool
+    lost_after_s: float
+    kept_s: float = 0.0
 
 
 async def run(settings: SlurmSettings) -> None:
@@ -36,8 +48,12 @@ async def run(settings: SlurmSettings) -> None:
     root, address = settings.root, settings.listening.address
     with only_one(root, kind="plugin", key="DataRootFolder", lock=LOCK, address=address):
         make_root(settings)
-        slurm = commands(settings, os.environ)
-        plugin, _ = build(settings, os.environ, uses_accounting=await uses_accounting(slurm, settings))
+        if settings.expects_no_sharing:
+            log.warning(
+                "slurm.shared-folder-needed", key="SHARED_FS", consequence="jobs need DataRootFolder on the nodes"
+            )
+        facts = await learned(commands(settings, os.environ), settings)
+        plugin, _ = build(settings, os.environ, facts)
         await _learn_limits(plugin)
         await serving.run(plugin, settings.listening)
 
@@ -49,9 +65,7 @@ async def _learn_limits(plugin: BatchPlugin) -> None:
             await plugin.capacity()
 
 
-def build(
-    settings: SlurmSettings, environment: Mapping[str, str], *, uses_accounting: bool
-) -> tuple[BatchPlugin, Slurm]:
+def build(settings: SlurmSettings, environment: Mapping[str, str], facts: Facts) -> tuple[BatchPlugin, Slurm]:
     """The plugin, and the commands that it uses. Raises ConfigurationError."""
     slurm = commands(settings, environment)
     scheduler = SlurmScheduler(
@@ -59,16 +73,17 @@ def build(
         policy=settings.policy,
         script=settings.script,
         capacity=Capacity(slurm, settings),
-        uses_accounting=uses_accounting,
+        uses_accounting=facts.uses_accounting,
         memory_is_fatal=settings.memory_is_fatal,
-        unknown_for_s=settings.lost_after_s,
+        unknown_for_s=facts.lost_after_s,
+        kept_s=facts.kept_s,
     )
     plugin = BatchPlugin(
         settings.root,
         scheduler=scheduler,
         runtime=runtime(settings),
         settle_s=settings.settle_s,
-        lost_after_s=settings.lost_after_s,
+        lost_after_s=facts.lost_after_s,
         keep_deleted_s=settings.keep_deleted_jobs_s,
         log_limits=settings.log_limits,
         runs_probes=settings.runs_probes,
@@ -103,16 +118,29 @@ def _has_users(settings: SlurmSettings) -> bool:
     return any(uid is not None for uid in uids)
 
 
-async def uses_accounting(slurm: Slurm, settings: SlurmSettings) -> bool:
-    """As configured, else as Slurm's own configuration says; a Slurm that is away now is taken to have none."""
-    if settings.uses_accounting is not None:
-        return settings.uses_accounting
+async def learned(slurm: Slurm, settings: SlurmSettings) -> Facts:
+    """As configured, else as Slurm's own configuration says; one that is away now is taken to have no accounting."""
+    needs_answer = settings.uses_accounting is None
     try:
-        kind = (await slurm.configuration()).get("accountingstoragetype", "")
-    except SDKError as error:
-        log.warning("slurm.accounting-unknown", error=str(error), consequence="it is not used; set UseAccounting")
-        return False
-    return "slurmdbd" in kind
+        async with asyncio.timeout(None if needs_answer else _LEARN_WITHIN_S):
+            return facts(settings, await slurm.configuration())
+    except (SDKError, TimeoutError) as error:
+        if needs_answer:
+            log.warning("slurm.accounting-unknown", error=str(error), consequence="it is not used; set UseAccounting")
+        return facts(settings, {})
+
+
+def facts(settings: SlurmSettings, configuration: Mapping[str, str]) -> Facts:
+    """`configuration`: Slurm's own, keys in lower case."""
+    has_accounting = "slurmdbd" in configuration.get("accountingstoragetype", "")
+    message_timeout_s = parsing.seconds(configuration.get("messagetimeout", ""))
+    return Facts(
+        uses_accounting=has_accounting if settings.uses_accounting is None else settings.uses_accounting,
+        lost_after_s=max(settings.lost_after_s, message_timeout_s + _SAVE_S)
+        if message_timeout_s
+        else settings.lost_after_s,
+        kept_s=parsing.seconds(configuration.get("minjobage", "")),
+    )
 
 
 def runtime(settings: SlurmSettings) -> Runtime:

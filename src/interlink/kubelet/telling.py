@@ -43,7 +43,13 @@ def of_change(pod: Pod, after: PodStatus, failing: Failing = _SILENT) -> list[No
         for status in statuses or []
         for note in _of_container(pod, before.get(status.name), status, failing, is_init=is_init)
     ]
-    return [*_of_admission(pod, after), *notes, *_of_ephemeral(pod, after), *_of_failure(pod, after)]
+    return [
+        *_of_admission(pod, after),
+        *notes,
+        *_of_ephemeral(pod, after),
+        *_of_remark(pod, after),
+        *_of_failure(pod, after),
+    ]
 
 
 def _of_admission(pod: Pod, after: PodStatus) -> Iterator[Note]:
@@ -125,6 +131,17 @@ def _has_started_since(before: ContainerStatus | None, after: ContainerStatus) -
 
 def _waits_for(status: ContainerStatus | None) -> str | None:
     return status.waiting.reason if status is not None and status.waiting is not None else None
+
+
+def _of_remark(pod: Pod, after: PodStatus) -> Iterator[Note]:
+    """What the site says of a job that runs, when that begins and when it is over."""
+    before = pod.status.reason if pod.status.phase == "Running" else None
+    if after.phase != "Running" or (before or None) == after.reason:
+        return
+    if after.reason:
+        yield Note(about_pod(pod), after.reason, after.message or after.reason, is_warning=True)
+    else:
+        yield Note(about_pod(pod), "Resumed", f"The job goes on; it was: {before}")
 
 
 def _of_failure(pod: Pod, after: PodStatus) -> Iterable[Note]:

@@ -17,6 +17,7 @@ from interlink.model.statuses import (
     ContainerState,
     ContainerStatus,
     PodStatus,
+    Remark,
     Running,
     Terminated,
     Waiting,
@@ -35,7 +36,7 @@ Failing = Mapping[str, Mapping[str, str]]
 
 class JobView(msgspec.Struct, frozen=True):
     """What is known of a pod's job. `waiting`: why there is none yet; `rejected`: why there will be none, and in a
-    word (`rejection`). `is_expired`: it was ended because the pod's time was over."""
+    word (`rejection`). `is_expired`: it was ended because the pod's time was over. `remark`: of one that runs."""
 
     containers: Sequence[ContainerStatus] = ()
     init_containers: Sequence[ContainerStatus] = ()
@@ -44,6 +45,7 @@ class JobView(msgspec.Struct, frozen=True):
     rejected: str | None = None
     rejection: str = "JobRejected"
     is_expired: bool = False
+    remark: Remark | None = None
 
     @property
     def failing(self) -> Failing:
@@ -105,7 +107,7 @@ def pod_status(pod: Pod, job: JobView, place: Place, now: datetime) -> PodStatus
     status = PodStatus(
         phase=phase,
         reason=_reason(job, main, phase),
-        message=job.rejected if job.rejected is not None else _EXPIRED if _has_expired(job) else None,
+        message=_message(job, phase),
         observed_generation=pod.metadata.generation,
         start_time=pod.status.start_time or _rfc3339(now),
         host_ip=host_ip,
@@ -361,10 +363,20 @@ def _reason(job: JobView, main: Sequence[ContainerStatus], phase: str) -> str | 
         return job.rejection
     if _has_expired(job):
         return "DeadlineExceeded"
+    if phase == "Running" and job.remark is not None:
+        return job.remark.reason or None
     if phase != "Failed":
         return None
     reasons = (status.terminated.reason for status in main if status.terminated)
     return next((r for r in reasons if r not in (None, "Error", "Completed", "ContainerStatusUnknown")), None)
+
+
+def _message(job: JobView, phase: str) -> str | None:
+    if job.rejected is not None:
+        return job.rejected
+    if _has_expired(job):
+        return _EXPIRED
+    return job.remark.message or None if phase == "Running" and job.remark is not None else None
 
 
 # --- conditions ------------------------------------------------------------------------------------------------------

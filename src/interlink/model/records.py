@@ -15,7 +15,7 @@ from msgspec import Raw
 from interlink.model import statuses
 from interlink.model.ids import JobID, Owner, PodUID, Tag
 from interlink.model.pods import Pod, skeleton
-from interlink.model.statuses import ContainerState, ContainerStatus, Terminated
+from interlink.model.statuses import ContainerState, ContainerStatus, Remark, Terminated
 
 FORMAT = 1
 
@@ -40,6 +40,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     submitted_at: datetime | None = None
     containers: tuple[Raw, ...] = ()
     init_containers: tuple[Raw, ...] = ()
+    remark: Remark | None = None
     rejected: str | None = None
     absent_since: datetime | None = None
     ended_at: datetime | None = None
@@ -115,14 +116,20 @@ def settled(record: Record, now: datetime) -> Record:
 
 
 def observed(
-    record: Record, containers: Sequence[Raw], init_containers: Sequence[Raw], job_id: str, now: datetime
+    record: Record,
+    containers: Sequence[Raw],
+    init_containers: Sequence[Raw],
+    job_id: str,
+    now: datetime,
+    *,
+    remark: Remark | None = None,
 ) -> Record:
     """What a plugin's answer makes of a record; the same record when it brings nothing new.
 
     Terminal never changes again; a state that says nothing leaves what was known. Raises msgspec.MsgspecError for an
     entry that is no container status.
     """
-    if record.has_ended or _is_known(record, containers, init_containers, job_id):
+    if record.has_ended or (record.remark == remark and _is_known(record, containers, init_containers, job_id)):
         return record
     main = _merged(record.containers, containers)
     init = _merged(record.init_containers, init_containers)
@@ -138,6 +145,7 @@ def observed(
         now,
         containers=main,
         init_containers=init,
+        remark=None if has_ended else remark,
         job_id=known_id,
         absent_since=None,
         ended_at=now if has_ended else None,

@@ -50,6 +50,14 @@ class Ours(_Slim, frozen=True):
     failing: dict[str, str] = {}
 
 
+class Remark(_Slim, frozen=True):
+    """What the batch system says of a job that runs and makes no progress, as one that is suspended; a word, and a
+    sentence."""
+
+    reason: str = ""
+    message: str = ""
+
+
 class ContainerStatus(_Slim, frozen=True, omit_defaults=False):
     name: str = ""
     image: str | None = ""

@@ -240,7 +240,8 @@ class Poller:
             if not answer.job_id or self._creator.is_creating(record.pod_uid):
                 return record
             record = records.accepted(record, JobID(answer.job_id), now)
-        return records.observed(record, answer.containers or [], answer.init_containers or [], answer.job_id, now)
+        main, init = answer.containers or [], answer.init_containers or []
+        return records.observed(record, main, init, answer.job_id, now, remark=answer.remark or None)
 
     async def _examine(self, absent: Sequence[Record]) -> None:
         """Ask for each absent job by itself: only then is its absence a proof, and it may be told after all."""

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 import structlog
+from msgspec import UNSET
 
 from interlink.aio import clock
 from interlink.aio.failpoints import step
@@ -262,6 +263,7 @@ def _status(record: Record) -> JobStatus:
         job_id=record.job_id or "",
         containers=list(record.containers),
         init_containers=list(record.init_containers),
+        remark=record.remark or UNSET,
     )
 
 

@@ -83,7 +83,8 @@ class SlurmSite:
 
     def stop(self) -> None:
         """End all jobs and daemons and remove the folder. May be called again, and after a failed start."""
-        self.resume_controller()
+        for name in list(self._is_stopped):
+            self._resume(name)
         if self._daemons.get("slurmctld") is not None and self._daemons["slurmctld"].pid is not None:
             with contextlib.suppress(DaemonError):
                 self.cancel_all()
@@ -134,14 +135,28 @@ class SlurmSite:
 
     def pause_controller(self) -> None:
         """SIGSTOP: it takes connections and answers nothing."""
-        self._signal("slurmctld", signal.SIGSTOP)
-        self._is_stopped.add("slurmctld")
+        self._pause("slurmctld")
 
     def resume_controller(self) -> None:
         """SIGCONT; does nothing if it was not paused."""
-        if "slurmctld" in self._is_stopped:
-            self._signal("slurmctld", signal.SIGCONT)
-            self._is_stopped.discard("slurmctld")
+        self._resume("slurmctld")
+
+    def pause_node(self, name: str) -> None:
+        """SIGSTOP its daemon: jobs are sent to it, and not launched; those that run go on."""
+        self._pause(name)
+
+    def resume_node(self, name: str) -> None:
+        """SIGCONT; does nothing if it was not paused."""
+        self._resume(name)
+
+    def _pause(self, name: str) -> None:
+        self._signal(name, signal.SIGSTOP)
+        self._is_stopped.add(name)
+
+    def _resume(self, name: str) -> None:
+        if name in self._is_stopped:
+            self._signal(name, signal.SIGCONT)
+            self._is_stopped.discard(name)
 
     def start_node(self, name: str) -> None:
         self._launch(name, [_program("slurmd"), "-D", "-N", name, "-f", str(self.conf)])

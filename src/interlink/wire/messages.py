@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from interlink.model.ids import Owner
 from interlink.model.pods import Pod
+from interlink.model.statuses import Remark
 
 # --- the existing contract -------------------------------------------------------------------------------------------
 
@@ -105,7 +106,10 @@ class CreateAnswer(_Wire, frozen=True):
 
 
 class JobStatus(_Wire, frozen=True):
-    """The states of a job's containers, each a Kubernetes ContainerStatus, kept as it came."""
+    """The states of a job's containers, each a Kubernetes ContainerStatus, kept as it came.
+
+    `interlink` is ours: what the batch system says of a running job, left out where it says nothing.
+    """
 
     name: str = ""
     uid: str = msgspec.field(name="UID", default="")
@@ -113,6 +117,7 @@ class JobStatus(_Wire, frozen=True):
     job_id: str = msgspec.field(name="JID", default="")
     containers: list[Raw] | None = None
     init_containers: list[Raw] | None = msgspec.field(name="initContainers", default=None)
+    remark: Remark | UnsetType | None = msgspec.field(name="interlink", default=UNSET)
 
 
 class LogOptions(_Wire, frozen=True):

@@ -58,19 +58,50 @@ def test_a_held_job_t10(pods: Pods, slurm: SlurmSite) -> None:
 
 
 def test_a_suspended_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, gate: Path) -> None:
-    """The pod stays Running, and ends when the job goes on and ends."""
+    """The pod stays Running, kubectl shows that it is suspended until the job goes on, and it ends with the job."""
     pods.start("p", once_there(gate, "exit 0"))
     pods.wait("p", "Running")
     job_id = pods.wait_job_id("p")
+    assert column(pods, "p") == "Running"
     slurm.run("scontrol", "suspend", job_id)
     gate.touch()
+    pods.wait_until(lambda: column(pods, "p") == "Suspended", "kubectl shows it")
     await_polls(pods, commands, 6)
     assert (slurm.state(job_id), pods.get("p")["status"]["phase"]) == ("SUSPENDED", "Running")
+    described = pods.kubectl("describe", "pod", "p")
+    assert [line.split(maxsplit=1)[1] for line in described.splitlines() if line.startswith(("Reason", "Message"))] == [
+        "Suspended",
+        "Slurm has suspended the job",
+    ]
 
     slurm.run("scontrol", "resume", job_id)
 
     pods.wait("p", "Succeeded")
+    assert "reason" not in pods.get("p")["status"]
     pods.assert_started_once(1)
+
+
+def test_a_suspended_job_that_goes_on_t10(pods: Pods, slurm: SlurmSite) -> None:
+    """What kubectl shows of it is over, also where Slurm stopped it several times; each has its events."""
+    pods.start("p", "sleep 600")
+    pods.wait("p", "Running")
+    for _ in range(2):
+        slurm.run("scontrol", "suspend", pods.wait_job_id("p"))
+        pods.wait_until(lambda: column(pods, "p") == "Suspended", "kubectl shows it")
+        slurm.run("scontrol", "resume", pods.wait_job_id("p"))
+        pods.wait_until(lambda: column(pods, "p") == "Running", "kubectl shows that it is over")
+
+    found = {event["reason"]: event for event in wait_for(pods, "p", "Suspended", "Resumed")}
+
+    assert not {"reason", "message"} & pods.get("p")["status"].keys()
+    assert (found["Suspended"]["type"], found["Resumed"]["type"]) == ("Warning", "Normal")
+    assert found["Suspended"]["message"] == "Slurm has suspended the job"
+    pods.assert_started_once(1)
+
+
+def column(pods: Pods, name: str) -> str:
+    """What `kubectl get pods` shows as STATUS."""
+    return pods.kubectl("get", "pod", name, "--no-headers").split()[2]
 
 
 def test_a_job_that_is_requeued_and_held_t10(pods: Pods, commands: Commands, slurm: SlurmSite, gate: Path) -> None:

@@ -166,6 +166,29 @@ def test_a_failure_of_the_pod_is_told_in_the_sites_words(
     assert [(note.reason, note.message) for note in found] == [expected]
 
 
+SUSPENDED = {"phase": "Running", "reason": "Suspended", "message": "Slurm has suspended the job"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"phase": "Running"}, SUSPENDED, [("Suspended", "Slurm has suspended the job", True)]),
+        ({"phase": "Pending", "reason": "Other"}, SUSPENDED, [("Suspended", "Slurm has suspended the job", True)]),
+        (SUSPENDED, SUSPENDED, []),
+        (SUSPENDED, {"phase": "Running"}, [("Resumed", "The job goes on; it was: Suspended", False)]),
+        (SUSPENDED, {"phase": "Succeeded"}, []),
+        ({"phase": "Running"}, {"phase": "Running"}, []),
+    ],
+)
+def test_what_a_site_says_of_a_running_job_is_told_once(
+    before: Document, after: Document, expected: list[tuple[str, str, bool]]
+) -> None:
+    """When it begins and when it is over."""
+    notes = telling.of_change(pod(status=before), PodStatus(**after))
+
+    assert [(note.reason, note.message, note.is_warning) for note in notes] == expected
+
+
 def test_a_failure_is_told_once() -> None:
     """Not again with the next write."""
     failed = pod(status={"phase": "Failed", "reason": "JobRejected"})

@@ -9,7 +9,7 @@ import pytest
 from interlink.model import phases
 from interlink.model.phases import JobView, Place
 from interlink.model.pods import Pod
-from interlink.model.statuses import Condition, PodStatus, Waiting
+from interlink.model.statuses import Condition, PodStatus, Remark, Waiting
 from tests.unit import builders
 from tests.unit.builders import NOW, Document, at, ended, pod, running, silent, status, waiting
 
@@ -55,6 +55,37 @@ def after(pod_: Pod, job: JobView, seconds: float = 0, **other: Any) -> Pod:
 
 def condition(status_: PodStatus, kind: str) -> Condition:
     return next(c for c in status_.conditions or [] if c.type == kind)
+
+
+SUSPENDED = Remark(reason="Suspended", message="Slurm has suspended the job")
+
+
+def test_what_the_site_says_of_a_running_job_is_the_pods_reason() -> None:
+    """As long as it says it: kubectl prints it as STATUS."""
+    said = after(pod(), view(running(), remark=SUSPENDED))
+    assert (said.status.phase, said.status.reason, said.status.message) == (
+        "Running",
+        *msgspec.structs.astuple(SUSPENDED),
+    )
+
+    over = computed(said, view(running()))
+
+    assert (over.phase, over.reason, over.message) == ("Running", None, None)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (view(waiting(), remark=SUSPENDED), ("Pending", None, None)),
+        (view(ended(), remark=SUSPENDED, has_ended=True), ("Succeeded", None, None)),
+        (view(ended(exit_code=1), remark=SUSPENDED, has_ended=True), ("Failed", None, None)),
+    ],
+)
+def test_a_pod_that_does_not_run_has_no_such_reason(job: JobView, expected: tuple[str, None, None]) -> None:
+    """Its containers say why it waits or has ended."""
+    found = computed(pod(), job)
+
+    assert (found.phase, found.reason, found.message) == expected
 
 
 def container(status_: PodStatus, name: str) -> Document:

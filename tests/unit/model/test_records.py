@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlink.model import records, statuses
+from interlink.model import records, sealing, statuses
 from interlink.model.ids import JobID, Owner
 from interlink.model.records import Decision, Intent, Record
+from interlink.model.statuses import Remark
 from tests.unit.builders import NOW, OTHER, OWNER, Document, at, ended, pod, raws, record, running, silent, waiting
 from tests.unit.guessing import few
 
@@ -49,6 +50,22 @@ def test_an_accepted_record_has_a_job() -> None:
 def test_an_adopted_record_is_an_accepted_one() -> None:
     """A pod that only Kubernetes remembers comes back with the job id that Kubernetes has."""
     assert records.adopted(pod(), OWNER, JobID("j1"), NOW) == record(job_id="j1")
+
+
+SUSPENDED = Remark(reason="Suspended", message="Slurm has suspended the job")
+
+
+def test_what_is_said_of_a_running_job_is_kept_until_it_is_said_no_more() -> None:
+    """Like its states; it is over when the job is."""
+    states = raws(running())
+    said = records.observed(record(), states, [], "j1", at(5), remark=SUSPENDED)
+    again = records.observed(said, states, [], "j1", at(6), remark=SUSPENDED)
+    over = records.observed(said, states, [], "j1", at(6))
+    done = records.observed(said, raws(ended()), [], "j1", at(6), remark=SUSPENDED)
+
+    assert [known.remark for known in (said, over, done)] == [SUSPENDED, None, None]
+    assert again is said
+    assert sealing.load(sealing.dump(said)) == said
 
 
 def test_an_acceptance_leaves_a_deletion_asked() -> None:

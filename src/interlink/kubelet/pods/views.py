@@ -29,6 +29,7 @@ def view(change: Change, *, is_expired: bool = False) -> JobView:
     return JobView(
         containers=readable(change.status.containers, change.status.uid),
         init_containers=readable(change.status.init_containers, change.status.uid),
+        remark=change.status.remark or None,
         has_ended=change.has_ended,
         rejected=change.rejected,
         is_expired=is_expired and change.is_deleting,

@@ -57,6 +57,10 @@ async def _checks(slurm: Slurm, settings: SlurmSettings) -> AsyncIterator[Check]
     if settings.unknown_keys:
         names = ", ".join(settings.unknown_keys)
         yield Check("configuration", "warning", f"unknown: {names}", "it has no effect; is the name right?")
+    if settings.expects_no_sharing:
+        yield Check(
+            "configuration", "warning", "SHARED_FS is not true", "share DataRootFolder with the nodes all the same"
+        )
     yield await _checked("commands", lambda: _commands(settings))
     yield await _checked("version", lambda: _version(slurm))
     yield await _checked("controller", lambda: _controller(slurm))

@@ -81,9 +81,10 @@ class Slurm:
         argv = [self.programs.squeue, "--noheader", "--all", "--states=all", *self._user, "-O", parsing.QUEUE_FORMAT]
         return parsing.queue(await self._ask(argv))
 
-    async def accounting(self, *, job_ids: Sequence[JobID] = (), tag: Tag | None = None) -> list[QueuedJob]:
-        """What accounting knows of these ids, or of this name in the last 30 days. Raises Unreachable."""
-        which = [f"--jobs={','.join(job_ids)}"] if job_ids else [f"--name={tag}", "--starttime=now-30days"]
+    async def accounting(self, *, job_ids: Sequence[JobID] = (), tags: Sequence[Tag] = ()) -> list[QueuedJob]:
+        """What accounting knows of these ids, or of these names in the last 30 days. Raises Unreachable."""
+        names = ",".join(map(str, tags))
+        which = [f"--jobs={','.join(job_ids)}"] if job_ids else [f"--name={names}", "--starttime=now-30days"]
         who = self._user or ["--allusers"]
         fields = f"--format={parsing.ACCOUNTING_FIELDS}"
         argv = [self.programs.sacct, "-X", "-P", "--noheader", "--duplicates", *who, *which, fields]

@@ -4,6 +4,7 @@ Columns have fixed widths and are cut by position, because reasons, names and co
 that cannot be read is left out: it is a job of somebody else, or of a Slurm that we do not know.
 """
 
+import collections
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +17,8 @@ from interlink.wire.messages import Accelerator
 class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     """One line of squeue or sacct about a job of ours; times in seconds since the epoch.
 
-    exit_status is as wait(2) has it: the code times 256, plus the signal.
+    exit_status is as wait(2) has it: the code times 256, plus the signal. submitted_at: also when it was put back into
+    the queue. restarts: how often that was. cancelled_by: a user's id, where that is told.
     """
 
     tag: Tag
@@ -24,9 +26,12 @@ class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     state: str
     reason: str = ""
     exit_status: int = 0
+    submitted_at: float | None = None
     started_at: float | None = None
     ended_at: float | None = None
     is_requeueable: bool = False
+    restarts: int = 0
+    cancelled_by: int | None = None
     comment: str = ""
 
 
@@ -35,6 +40,8 @@ _QUEUE = {
     "State": 20,
     "exit_code": 12,
     "Requeue": 4,
+    "RestartCnt": 8,
+    "SubmitTime": 24,
     "StartTime": 24,
     "EndTime": 24,
     "Reason": 96,
@@ -58,7 +65,7 @@ def _cut(line: str, widths: Sequence[int]) -> Iterator[str]:
 
 
 def _queued(columns: Iterator[str]) -> QueuedJob | None:
-    job_id, state, exit_status, requeue, started, ended, reason, comment, name = columns
+    job_id, state, exit_status, requeue, restarts, submitted, started, ended, reason, comment, name = columns
     tag = parse_tag(name)
     if tag is None or not job_id.isdecimal():
         return None
@@ -68,26 +75,35 @@ def _queued(columns: Iterator[str]) -> QueuedJob | None:
         state=word(state),
         reason="" if reason == "None" else reason,
         exit_status=int(exit_status) if exit_status.isdecimal() else 0,
+        submitted_at=_moment(submitted),
         started_at=_moment(started),
         ended_at=_moment(ended),
         is_requeueable=requeue == "1",
+        restarts=int(restarts) if restarts.isdecimal() else 0,
         comment="" if comment == "(null)" else comment,
     )
 
 
-ACCOUNTING_FIELDS = "JobIDRaw,State,ExitCode,Start,End,JobName"
+_BY = re.compile(r"CANCELLED by (\d+)")
+ACCOUNTING_FIELDS = "JobIDRaw,State,ExitCode,Submit,Start,End,JobName"
 
 
 def accounting(text: str) -> list[QueuedJob]:
     """What `sacct -P -o ACCOUNTING_FIELDS` prints, in its order: of several records of an id the last one counts."""
-    found = (_accounted(line.split("|", 5)) for line in text.splitlines())
-    return [job for job in found if job is not None]
+    found: list[QueuedJob] = []
+    earlier: collections.Counter[tuple[Tag, JobID]] = collections.Counter()
+    for line in text.splitlines():
+        job = _accounted(line.split("|", 6))
+        if job is not None:
+            found.append(msgspec.structs.replace(job, restarts=earlier[job.tag, job.job_id]))
+            earlier[job.tag, job.job_id] += 1
+    return found
 
 
 def _accounted(columns: Sequence[str]) -> QueuedJob | None:
-    if len(columns) != 6:
+    if len(columns) != 7:
         return None
-    job_id, state, exit_code, started, ended, name = columns
+    job_id, state, exit_code, submitted, started, ended, name = columns
     tag = parse_tag(name.strip())
     if tag is None or not job_id.isdecimal():
         return None
@@ -97,6 +113,8 @@ def _accounted(columns: Sequence[str]) -> QueuedJob | None:
         job_id=JobID(job_id),
         state=word(state),
         exit_status=(int(code) if code.isdecimal() else 0) * 256 + (int(number) if number.isdecimal() else 0),
+        cancelled_by=int(by[1]) if (by := _BY.fullmatch(state.strip())) else None,
+        submitted_at=_moment(submitted),
         started_at=_moment(started),
         ended_at=_moment(ended),
     )
@@ -110,6 +128,12 @@ def word(state: str) -> str:
 def _moment(text: str) -> float | None:
     """Times come as seconds since the epoch, because SLURM_TIME_FORMAT is %s."""
     return float(text) if text.isdecimal() and text != "0" else None
+
+
+def seconds(text: str) -> float:
+    """`300 sec`, as the configuration has it; 0 for what is none."""
+    found = re.match(r"\d+(?= sec)", text)
+    return float(found[0]) if found else 0.0
 
 
 # --- submissions -----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from interlink.aio.beneath import Beneath
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Pod
 from interlink.plugins.slurm import directives, states
+from interlink.plugins.slurm.accounts import Accounts
 from interlink.plugins.slurm.capacity import Capacity
 from interlink.plugins.slurm.commands import Slurm
 from interlink.plugins.slurm.directives import Submission
@@ -41,12 +43,15 @@ _FORGOTTEN_S = 60.0
 """For how long a job that has begun must be missing before it counts as killed: after a crash of the controller its
 nodes tell it of their jobs."""
 _ASKED_AT_ONCE = 1000
+_LAUNCHES = 5
+"""How many jobs of a pod Slurm may give up at their launch, and the last of them fails the pod."""
 _SUBMISSION = "submission.json"
 _LONGEST_ID = 10
 
 
 class SlurmScheduler:
-    """uses_accounting: sacct answers here. unknown_for_s: how long one of unknown outcome may be on its way."""
+    """uses_accounting: sacct answers here. unknown_for_s: how long a submission of unknown outcome may be on its way.
+    kept_s: for how long the controller knows a job that has ended."""
 
     def __init__(
         self,
@@ -58,15 +63,19 @@ class SlurmScheduler:
         uses_accounting: bool,
         memory_is_fatal: bool,
         unknown_for_s: float,
+        kept_s: float = 0.0,
     ) -> None:
         self._slurm = slurm
         self._queue = Queue(slurm.queue)
+        self._accounts = Accounts(lambda tags: slurm.accounting(tags=tags))
         self._policy = policy
         self._script = script
         self._capacity = capacity
         self._uses_accounting = uses_accounting
         self._memory_is_fatal = memory_is_fatal
         self._unknown_for_s = unknown_for_s
+        self._kept_s = kept_s
+        self._denied_since: dict[Tag, float] = {}
         self._asked_accounting_at: dict[Tag, float] = {}
         self._missing_since: dict[Tag, float] = {}
         self._strange_states: set[str] = set()
@@ -96,6 +105,7 @@ class SlurmScheduler:
 
     async def submit(self, tag: Tag, directory: JobDirectory) -> JobID:
         submission = await asyncio.to_thread(_begin, directory)
+        self._denied_since.pop(tag, None)
         self._submitted[tag] = time.monotonic()
         try:
             return await self._slurm.submit(submission.options, directory.path / "job.sh")
@@ -104,16 +114,33 @@ class SlurmScheduler:
             raise
 
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
-        """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of."""
+        """Raises OutcomeUnknown as long as a submission may still arrive that nobody has seen the end of: until Slurm
+        has denied the job twice, so far apart."""
         has_directory, since = await asyncio.to_thread(_earlier, directory)
         job = (await self._look_for(tag, has_directory=has_directory)).best(tag)
         if job is None and self._uses_accounting and has_directory:
-            job = _last(await self._slurm.accounting(tag=tag), tag)
-        if job is not None:
+            job = await self._accounts.last(tag)
+        if job is not None and job.job_id not in await asyncio.to_thread(directory.given_up):
+            self._denied_since.pop(tag, None)
             return job.job_id
-        if since is not None and time.time() - since < self._unknown_for_s:
-            raise OutcomeUnknown(f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far")
+        if since is not None:
+            now = time.monotonic()
+            if now - self._denied_since.setdefault(tag, now) < self._unknown_for_s:
+                raise OutcomeUnknown(
+                    f"it is not known yet whether job {tag} was submitted; Slurm does not have it so far"
+                )
         return None
+
+    async def find_ended(self, tag: Tag, *, made_at: datetime | None) -> JobID | None:
+        """In accounting, unless the pod is so young that the controller would know its job; half of that time is left
+        for clocks that differ."""
+        is_young = made_at is not None and (clock.now() - made_at).total_seconds() < self._kept_s / 2
+        if not self._uses_accounting or is_young:
+            return None
+        job = await self._accounts.last(tag)
+        if job is None or states.is_alive(job) or states.was_given_up(job, time.time()):
+            return None
+        return job.job_id
 
     async def _look_for(self, tag: Tag, *, has_directory: bool) -> Look:
         """A fresh look where an earlier submission is possible.
@@ -135,7 +162,11 @@ class SlurmScheduler:
         if not jobs:
             return {}
         look = await self._queue.look()
-        seen = {tag: self._observed(job) for tag, _ in jobs if (job := look.best(tag)) is not None}
+        found = [(job, directory) for tag, directory in jobs if (job := look.best(tag)) is not None]
+        seen = {job.tag: self._observed(job) for job, _ in found}
+        put_back = [(job, directory) for job, directory in found if job.restarts and not states.is_alive(job)]
+        if put_back:
+            seen = await asyncio.to_thread(_with_given_up, seen, put_back)
         absent = [(tag, directory) for tag, directory in jobs if tag not in seen]
         self._missing_since = {tag: at for tag, at in self._missing_since.items() if tag not in seen}
         if absent:
@@ -177,7 +208,9 @@ class SlurmScheduler:
         self._asked_accounting_at = {tag: at for tag, at in self._asked_accounting_at.items() if tag in ids}
         self._asked_accounting_at |= dict.fromkeys(due, now)
         ended = {tag: job for tag in due if (job := _last(records, tag)) is not None and not states.is_alive(job)}
-        return {tag: self._observed(job) for tag, job in ended.items()}
+        seen = {tag: self._observed(job) for tag, job in ended.items()}
+        put_back = [(ended[tag], directory) for tag, directory in unknown if tag in ended and ended[tag].restarts]
+        return await asyncio.to_thread(_with_given_up, seen, put_back)
 
     async def recall(self, pods: Sequence[Pod]) -> Mapping[PodUID, Recalled]:
         """From the queue; where that has forgotten a job, from accounting by the id that Kubernetes knows.
@@ -213,6 +246,7 @@ class SlurmScheduler:
     async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
         """A waiting job is taken out of the queue; a running one is told once and ends by itself, within its grace
         period, after which Slurm ends it."""
+        self._denied_since.pop(tag, None)
         alive = (await self._queue.look()).alive(tag)
         if not alive:
             return
@@ -270,6 +304,30 @@ def _forgotten() -> Observation:
         finished_at=clock.rfc3339(clock.now()),
     )
     return Observation(life=Life.ENDED, reason=ending.reason, message=ending.message, ending=ending)
+
+
+def _with_given_up(
+    seen: Mapping[Tag, Observation], put_back: Sequence[tuple[QueuedJob, JobDirectory]]
+) -> dict[Tag, Observation]:
+    """Without those after which another one was submitted that is not there."""
+    found = dict(seen)
+    for job, directory in put_back:
+        with _in_its_directory(directory):
+            if _is_given_up(job, directory):
+                del found[job.tag]
+                if directory.job_id() in (job.job_id, None):
+                    found[job.tag] = states.given_up(job, is_last=len(directory.given_up()) >= _LAUNCHES)
+    return found
+
+
+def _is_given_up(job: QueuedJob, directory: JobDirectory) -> bool:
+    """It is written down when it is seen first, for the time that it can be told by is short."""
+    if directory.is_cancelled() or directory.is_claimed(job.tag.attempt):
+        return False
+    if states.was_given_up(job, time.time()):
+        directory.note_given_up(job.job_id)
+        return True
+    return job.job_id in directory.given_up()
 
 
 def _keep_endings(jobs: Sequence[tuple[Tag, JobDirectory]], seen: Mapping[Tag, Observation]) -> None:

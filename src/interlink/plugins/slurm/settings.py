@@ -120,7 +120,7 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     ContainerLogMaxSize: a container's log goes on in a new file at this size, as 10Mi; it has no limit when not set.
     ContainerLogMaxFiles: how many files of a container's log are kept.
     SettleTime: how many seconds a job's own files may lag behind Slurm on the shared file system.
-    LostJobGrace: how many seconds a submitted job that never started must be missing before it is submitted again.
+    LostJobGrace: after so many seconds a missing job that never began is submitted again; MessageTimeout + 5 or more.
     VKConfigPath: accepted and not used, as in the existing plugin.
     Namespace: accepted and not used, as in the existing plugin.
     VerboseLogging: log at level debug.
@@ -132,6 +132,7 @@ class SlurmFile(msgspec.Struct, frozen=True, rename="pascal"):
     SINGULARITYPATH: wins over SingularityPath.
     TSOCKS: wins over Tsocks.
     TSOCKSPATH: wins over TsocksPath.
+    SHARED_FS: accepted, as DataRootFolder is always shared; anything but `true` is named in the log.
     SLURMCONFIGPATH: the configuration file when `--config` is not given.
     """
 
@@ -256,6 +257,7 @@ class SlurmSettings(msgspec.Struct, frozen=True):
     settle_s: float
     lost_after_s: float
     log_level: str
+    expects_no_sharing: bool
     unknown_keys: list[str]
 
 
@@ -318,6 +320,7 @@ def _load(
         settle_s=file.settle_time,
         lost_after_s=file.lost_job_grace,
         log_level="debug" if file.verbose_logging else "error" if file.errors_only_logging else "info",
+        expects_no_sharing=environment.get("SHARED_FS", "true").lower() != "true",
         unknown_keys=unknown,
     )
 

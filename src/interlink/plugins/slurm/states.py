@@ -13,6 +13,10 @@ from interlink.sdk.batch.jobdir import Ending
 from interlink.sdk.batch.scheduler import Life, Observation
 
 REQUEUE_WINDOW_S = 30.0
+CANCELLED_WITHIN_S = 5.0
+"""Between the moment in which Slurm put a job back and its own cancel: 0 to 2 seconds were seen of a loaded Slurm."""
+COMPLETED_WITHIN_S = 30.0
+"""Between a launch that Slurm gave up and the answer of its node, which is loaded, or it would have confirmed it."""
 LAUNCHED_AGAIN = 98
 """The runner's exit code when its attempt had been claimed before."""
 
@@ -50,6 +54,8 @@ TABLE: dict[tuple[str, str], tuple[Life, str, str]] = {
 }
 _BY_WORD = {form: meaning for forms, meaning in TABLE.items() for form in forms}
 _NAMES = {form: forms[0] for forms in TABLE for form in forms}
+_ROOT = 0
+"""As whom nodes cancel jobs, and administrators too."""
 _MAY_COME_BACK = ("NODE_FAIL", "PREEMPTED")
 
 
@@ -84,6 +90,36 @@ def observe(job: QueuedJob, *, now_s: float, memory_is_fatal: bool = True) -> Ob
         started_at=_text(job.started_at) if life is RUNNING else None,
         has_more_to_say=job.state not in ("COMPLETING", "CG") or _signal(job) == _OOM_SIGNAL,
     )
+
+
+def was_given_up(job: QueuedJob, now_s: float) -> bool:
+    """Whether Slurm has cancelled a job by itself because its node could not confirm the launch.
+
+    Nothing says who cancelled a job. But a job that may not be put back and was, was put back by Slurm, after such a
+    launch; the node's cancel comes in the same seconds. What comes later, or without that, may be a person's.
+    """
+    if _NAMES.get(job.state) != "CANCELLED" or job.restarts == 0 or job.is_requeueable or job.ended_at is None:
+        return False
+    if job.cancelled_by not in (None, _ROOT) or job.exit_status:  # which a script has that was launched the next time
+        return False
+    if job.started_at == job.ended_at:  # it was waiting again
+        return job.submitted_at is not None and job.ended_at - job.submitted_at <= CANCELLED_WITHIN_S
+    return now_s - job.ended_at <= COMPLETED_WITHIN_S
+
+
+def given_up(job: QueuedJob, *, is_last: bool) -> Observation:
+    """It waits to be submitted again, unless it was the last of several."""
+    reason, message = "LaunchFailed", "Slurm could not confirm the launch of the job, and cancelled it"
+    if not is_last:
+        text = f"{message}; it is submitted again"
+        return Observation(life=PENDING, reason=reason, message=text, is_to_be_repeated=True)
+    ending = Ending(
+        reason=reason,
+        message=f"{message}, as those before it",
+        started_at=_text(job.started_at),
+        finished_at=_text(job.ended_at),
+    )
+    return Observation(life=ENDED, reason=reason, message=ending.message, ending=ending)
 
 
 def _may_come_back(job: QueuedJob, now_s: float) -> bool:

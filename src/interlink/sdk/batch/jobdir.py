@@ -4,6 +4,7 @@
         pod.json        the pod's skeleton, attempt and cluster: the intent, durable before the job is submitted
         job-id          the batch system's id, durable before it is answered
         submitting      a submission was tried, at the file's time; its outcome is known when job-id is not older
+        given-up        the ids of jobs that the batch system gave up before they began, one a line
         ending.json     how the batch system says that the job ended, kept for when it has forgotten it
         cancelled       present: nothing may start here any more
         spec.json       what the runner runs
@@ -180,6 +181,10 @@ class JobDirectory:
         """None when the directory holds no intent, or one that says nothing."""
         return self._read("pod.json", Intention)
 
+    def is_prepared(self) -> bool:
+        """Whether it can be submitted from here: one that was lost, and whose job was found, holds the intent alone."""
+        return self.spec.exists()
+
     def tag(self) -> Tag | None:
         intention = self.intention()
         return self.tag_of(intention) if intention else None
@@ -263,6 +268,18 @@ class JobDirectory:
             if (self.path / "job-id").lstat().st_mtime_ns >= tried.st_mtime_ns:
                 return None
         return tried.st_mtime
+
+    def given_up(self) -> list[JobID]:
+        """The jobs that the batch system has given up before they began, in their order."""
+        with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
+            return [JobID(line) for line in files.read_regular(self.path / "given-up").decode().splitlines()]
+        return []
+
+    def note_given_up(self, job_id: JobID) -> None:
+        """Once for each id."""
+        known = self.given_up()
+        if job_id not in known:
+            files.write_durably(self.path / "given-up", "".join(f"{line}\n" for line in [*known, job_id]).encode())
 
     def conclude(self, ending: Ending) -> None:
         """Nobody else removes what was secret: the runner was killed, or never began."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 import structlog
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from interlink.aio import clock
 from interlink.aio.failpoints import step
@@ -94,6 +94,8 @@ class BatchPlugin:
         if job_id is not None:
             return job_id
         job_id = await self._scheduler.find(tag, directory)
+        if job_id is None and intention is None:
+            job_id = await self._scheduler.find_ended(tag, made_at=pod.metadata.creation_timestamp)
         if job_id is None:
             await self._prepare(request, pod, tag, directory)
             job_id = await submit(self._scheduler, tag, directory)
@@ -169,9 +171,12 @@ class BatchPlugin:
                 life = seen.get(job.tag, GONE)
                 if life.life is Life.GONE and state is not None and not job.has_begun:
                     life = _JUST_BEGUN
-                containers = states.containers(job.pod, state, life, now=now, settle_s=self._settle_s)
+                if state is None and not job.directory.is_prepared():
+                    containers = states.recalled(job.pod, life, now=now)
+                else:
+                    containers = states.containers(job.pod, state, life, now=now, settle_s=self._settle_s)
                 if containers is not None:
-                    answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers))
+                    answers.append(_status(job.pod, job.directory.pod_uid, job.job_id, containers, life))
         return answers
 
     async def _recalled(self, pods: Sequence[Pod], found: set[PodUID]) -> list[JobStatus]:
@@ -187,7 +192,7 @@ class BatchPlugin:
         for uid, job in (await self._scheduler.recall(list(lost.values()))).items():
             containers = states.recalled(lost[uid], job.seen, now=clock.now())
             if containers is not None:
-                answers.append(_status(lost[uid], uid, job.job_id, containers))
+                answers.append(_status(lost[uid], uid, job.job_id, containers, job.seen))
         return answers
 
     async def logs(self, request: LogRequest) -> AsyncGenerator[bytes]:
@@ -263,7 +268,7 @@ def _write(job: JobPlan, directory: JobDirectory, files: Mapping[Path, bytes]) -
     preparing.write(job, directory, files)
 
 
-def _status(pod: Pod, uid: PodUID, job_id: JobID | None, containers: states.Containers) -> JobStatus:
+def _status(pod: Pod, uid: PodUID, job_id: JobID | None, containers: states.Containers, seen: Observation) -> JobStatus:
     return JobStatus(
         name=pod.metadata.name,
         uid=uid,
@@ -271,6 +276,7 @@ def _status(pod: Pod, uid: PodUID, job_id: JobID | None, containers: states.Cont
         job_id=job_id or "",
         containers=[Raw(codec.encode(status)) for status in containers.main],
         init_containers=[Raw(codec.encode(status)) for status in containers.init],
+        remark=states.remark(seen) or UNSET,
     )
 
 

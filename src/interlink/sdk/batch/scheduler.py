@@ -7,6 +7,7 @@ import enum
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -30,8 +31,9 @@ class Life(enum.Enum):
 class Observation(msgspec.Struct, frozen=True):
     """What the batch system says of one job; `reason` and `message` in its own words.
 
-    ending: of an ENDED job. has_more_to_say: it may still overrule the success that a job's own record tells, which
-    waits for that for a moment; so does the record of one that was stopped from outside, as long as it is alive.
+    ending: of an ENDED job. is_to_be_repeated: of a PENDING one that the batch system has given up before it began; it
+    waits to be submitted again. has_more_to_say: it may still overrule the success that a job's own record tells,
+    which waits for that for a moment; so does the record of one that was stopped from outside, as long as it is alive.
     """
 
     life: Life
@@ -40,6 +42,7 @@ class Observation(msgspec.Struct, frozen=True):
     started_at: str | None = None
     ending: Ending | None = None
     has_more_to_say: bool = False
+    is_to_be_repeated: bool = False
 
     @property
     def is_alive(self) -> bool:
@@ -78,6 +81,14 @@ class Scheduler(Protocol):
     async def find(self, tag: Tag, directory: JobDirectory) -> JobID | None:
         """The job that carries the tag. Raises Unreachable when the batch system cannot be asked."""
         ...
+
+    async def find_ended(self, tag: Tag, *, made_at: datetime | None) -> JobID | None:
+        """The job that carried the tag, has ended, and is known elsewhere only than where `find` looks.
+
+        Called before the first submission of a pod without a directory, which may have been lost. made_at: of the pod.
+        Raises Unreachable.
+        """
+        return None
 
     @abstractmethod
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:

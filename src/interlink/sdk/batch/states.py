@@ -11,7 +11,7 @@ import msgspec
 
 from interlink.aio import clock
 from interlink.model.pods import Container, Pod
-from interlink.model.statuses import ContainerState, ContainerStatus, Running, Terminated, Waiting
+from interlink.model.statuses import ContainerState, ContainerStatus, Remark, Running, Terminated, Waiting
 from interlink.sdk.batch.jobdir import Ending, RunnerState
 from interlink.sdk.batch.scheduler import Life, Observation
 
@@ -44,6 +44,13 @@ def containers(
     if seen.ending is not None and _is_past(seen.ending.finished_at, now, settle_s):
         return _killed(state, seen.ending, _text(now))
     return Containers(main=state.containers, init=state.init_containers)
+
+
+def remark(seen: Observation) -> Remark | None:
+    """What the batch system says of a job that runs; most of the time nothing."""
+    if seen.life is not Life.RUNNING or not seen.reason:
+        return None
+    return Remark(reason=seen.reason, message=seen.message or "")
 
 
 def recalled(pod: Pod, seen: Observation, *, now: datetime) -> Containers | None:

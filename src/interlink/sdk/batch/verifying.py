@@ -4,16 +4,24 @@ import asyncio
 import time
 from pathlib import Path
 
+import prometheus_client
 import structlog
 
 from interlink.aio.supervising import KeyedLocks, run_to_end
 from interlink.model.ids import PodUID
 from interlink.sdk.batch import jobdir, known
+from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.known import GONE, KnownJob
 from interlink.sdk.batch.scheduler import Life, Observation, Scheduler
 from interlink.sdk.batch.submitting import submit
 
 log = structlog.get_logger(__name__)
+
+REPEATED = prometheus_client.Counter(
+    "interlink_jobs_submitted_again",
+    "Jobs that never began and were submitted again: the batch system forgot them, or gave them up.",
+    ["why"],
+)
 
 CANCELS_ARE_WATCHED_S = 120.0
 
@@ -38,9 +46,9 @@ class Verifier:
     async def verify(self) -> None:
         """One round.
 
-        A submitted job that never started and has been missing for a while is submitted again, under the same tag; the
-        claim in its directory lets only one of them run. A job that was cancelled and is there again is cancelled
-        again. Nothing is asked when there is nothing to verify.
+        A submitted job that never started is submitted again, under the same tag, when it has been missing for a while
+        or the batch system has given it up; the claim in its directory lets only one of them run. A job that was
+        cancelled and is there again is cancelled again. Nothing is asked when there is nothing to verify.
         """
         jobs = await asyncio.to_thread(_unverified, self._root, self._verified)
         if not jobs:
@@ -67,11 +75,23 @@ class Verifier:
                 self._verified.add(uid)
         elif directory.is_claimed(job.tag.attempt) or directory.ending() is not None or seen.life is Life.ENDED:
             self._verified.add(uid)
-        elif seen.life is Life.GONE and self._has_been_missing(uid):
-            log.warning("job.forgotten", pod_uid=uid, job_id=job.job_id, consequence="it is submitted again")
-            job_id = await submit(self._scheduler, job.tag, directory)
-            await asyncio.to_thread(directory.remember, job_id)
+        elif seen.is_to_be_repeated and directory.is_prepared() and not self._is_on_its_way(directory):
+            await self._submit_again(job, "given-up")
+        elif seen.life is Life.GONE and directory.is_prepared() and self._has_been_missing(uid):
+            await self._submit_again(job, "forgotten")
             self._missing_since.pop(uid, None)
+
+    async def _submit_again(self, job: KnownJob, why: str) -> None:
+        uid = job.directory.pod_uid
+        log.warning("job.submitted-again", pod_uid=uid, job_id=job.job_id, why=why)
+        REPEATED.labels(why).inc()
+        job_id = await submit(self._scheduler, job.tag, job.directory)
+        await asyncio.to_thread(job.directory.remember, job_id)
+
+    def _is_on_its_way(self, directory: JobDirectory) -> bool:
+        """Whether a submission may still arrive whose outcome nobody knows."""
+        tried_at = directory.unknown_submission_at()
+        return tried_at is not None and time.time() - tried_at < self._lost_after_s
 
     def _has_been_missing(self, uid: PodUID) -> bool:
         since = self._missing_since.setdefault(uid, time.monotonic())

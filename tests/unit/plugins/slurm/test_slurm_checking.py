@@ -38,7 +38,7 @@ class Site:
     async def nodes(self) -> list[SeenNode]:
         return [NODE]
 
-    async def accounting(self, *, job_ids: Sequence[JobID] = (), tag: Tag | None = None) -> list[QueuedJob]:
+    async def accounting(self, *, job_ids: Sequence[JobID] = (), tags: Sequence[Tag] = ()) -> list[QueuedJob]:
         if not self.has_accounting:
             raise Unreachable("sacct: Connection refused")
         return []

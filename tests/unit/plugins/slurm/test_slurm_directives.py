@@ -421,6 +421,15 @@ def test_a_key_has_its_effect(keys: dict[str, Any], seen: Callable[[SlurmSetting
     assert seen(load(**keys)) == expected
 
 
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [({}, False), ({"SHARED_FS": "true"}, False), ({"SHARED_FS": "false"}, True), ({"SHARED_FS": ""}, True)],
+)
+def test_the_folder_is_shared_whatever_the_environment_says(environment: dict[str, str], expected: bool) -> None:
+    """The variable of the existing plugin is taken, and named where it says otherwise."""
+    assert load(environment=environment).expects_no_sharing is expected
+
+
 RUNTIMES: list[tuple[dict[str, Any], tuple[str, list[str]]]] = [
     ({"ContainerRuntime": "singularity"}, ("singularity", [])),
     ({"ContainerRuntime": "apptainer"}, ("apptainer", [])),

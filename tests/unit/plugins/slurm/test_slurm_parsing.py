@@ -34,10 +34,21 @@ def test_what_is_not_ours_is_left_out(text: str) -> None:
 
 def test_accounting() -> None:
     """In its order, with codes as code:signal, and states with additions."""
-    text = f"7|CANCELLED by 0|0:15|1800000000|1800000005|{NAME}\n7.batch|FAILED|1:0||||\n8|COMPLETED|0:0|||other|name\n"
+    text = (
+        f"7|CANCELLED by 9|0:15|1|1800000000|1800000005|{NAME}\n7.batch|FAILED|1:0|1||||\n8|COMPLETED|0:0|1|||o|name\n"
+    )
     (job,) = parsing.accounting(text)
 
     assert (job.state, job.exit_status, job.ended_at) == ("CANCELLED", 15, 1800000005.0)
+    assert (job.cancelled_by, job.submitted_at, job.restarts) == (9, 1.0, 0)
+
+
+def test_a_job_that_was_put_back_has_several_records() -> None:
+    """Of its name; an id may have been somebody else's before."""
+    other = NAME.replace("uid-1", "uid-2")
+    text = f"7|NODE_FAIL|0:0|1|2|5|{other}\n7|NODE_FAIL|0:0|1|2|5|{NAME}\n7|CANCELLED by 0|0:0|5|5|5|{NAME}\n"
+
+    assert [job.restarts for job in parsing.accounting(text)] == [0, 0, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
 """Slurm's jobs and their directories, which belong to the jobs' users and hold what those like."""
 
+import asyncio
 import os
+import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from interlink.aio import clock
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.plugins.slurm import scheduler as slurm_scheduler
 from interlink.plugins.slurm.capacity import Capacity
@@ -15,7 +20,7 @@ from interlink.plugins.slurm.parsing import QueuedJob
 from interlink.plugins.slurm.scheduler import SlurmScheduler
 from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.sdk.batch.scheduler import Life
-from interlink.sdk.errors import Unreachable
+from interlink.sdk.errors import OutcomeUnknown, Unreachable
 from tests.unit.builders import pod
 from tests.unit.plugins.slurm.test_slurm_directives import load
 
@@ -30,14 +35,15 @@ class Commands:
     def __init__(self) -> None:
         self.jobs: list[QueuedJob] = []
         self.accounts: list[QueuedJob] = []
-        self.asked: list[list[JobID]] = []
+        self.asked: list[list[str]] = []
         self.submitted: list[list[str]] = []
 
     async def queue(self) -> list[QueuedJob]:
         return self.jobs
 
-    async def accounting(self, *, job_ids: Sequence[JobID] = (), tag: Tag | None = None) -> list[QueuedJob]:
-        self.asked.append(list(job_ids))
+    async def accounting(self, *, job_ids: Sequence[JobID] = (), tags: Sequence[Tag] = ()) -> list[QueuedJob]:
+        self.asked.append([*job_ids, *map(str, tags)])
+        await asyncio.sleep(0)
         return self.accounts
 
     async def submit(self, options: Sequence[str], script: Path) -> JobID:
@@ -50,7 +56,7 @@ def slurm() -> Commands:
     return Commands()
 
 
-def over(slurm: object, **keys: Any) -> SlurmScheduler:
+def over(slurm: object, *, unknown_for_s: float = 0.0, **keys: Any) -> SlurmScheduler:
     """A scheduler that runs these commands."""
     settings = load(is_root=True, **keys)
     return SlurmScheduler(
@@ -60,7 +66,8 @@ def over(slurm: object, **keys: Any) -> SlurmScheduler:
         capacity=Capacity(cast("Slurm", slurm), settings),
         uses_accounting=True,
         memory_is_fatal=True,
-        unknown_for_s=0.0,
+        unknown_for_s=unknown_for_s,
+        kept_s=300.0,
     )
 
 
@@ -136,6 +143,105 @@ async def test_a_job_that_is_seen_again_was_not_forgotten(
     await scheduler.poll(jobs)
 
     assert scheduler._missing_since == {}
+
+
+async def test_a_job_of_unknown_outcome_is_denied_twice(slurm: Commands, directories: list[JobDirectory]) -> None:
+    """So far apart as a message may be on its way, however long ago it was sent: Slurm may have been away since."""
+    (directories[0].path / "submitting").touch()
+    os.utime(directories[0].path / "submitting", (1, 1))
+    scheduler = over(slurm, unknown_for_s=3600.0)
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown, match="not known yet"):
+            await scheduler.find(TAGS[0], directories[0])
+
+    scheduler._unknown_for_s = 0.0
+    assert await scheduler.find(TAGS[0], directories[0]) is None
+
+
+RAN = QueuedJob(tag=TAGS[0], job_id=JobID("7"), state="COMPLETED")
+
+
+@pytest.mark.parametrize(
+    ("record", "age_s", "expected"),
+    [
+        (RAN, 301, "7"),
+        (RAN, None, "7"),
+        (RAN, 100, None),
+        (msgspec.structs.replace(RAN, state="PENDING"), 301, None),
+        (msgspec.structs.replace(RAN, tag=TAGS[1]), 301, None),
+    ],
+)
+async def test_a_job_that_has_ended_is_found_in_accounting(
+    scheduler: SlurmScheduler, slurm: Commands, record: QueuedJob, age_s: float | None, expected: str | None
+) -> None:
+    """Its directory is lost, and the queue has forgotten it; a pod that is younger than that has none."""
+    slurm.accounts = [record]
+    made_at = None if age_s is None else clock.now() - timedelta(seconds=age_s)
+
+    assert await scheduler.find_ended(TAGS[0], made_at=made_at) == expected
+    assert bool(slurm.asked) is (age_s != 100)
+
+
+async def test_accounting_is_asked_for_many_at_once(scheduler: SlurmScheduler, slurm: Commands) -> None:
+    """As when a site was away, and all of its pods are created together."""
+    slurm.accounts = [RAN]
+    many = [Tag("c", PodUID(f"uid-{number}"), 0) for number in range(1, 51)]
+
+    found = await asyncio.gather(*(scheduler.find_ended(tag, made_at=None) for tag in many))
+
+    assert found == ["7", *[None] * 49]
+    assert len(slurm.asked) <= 2
+
+
+def given_up() -> QueuedJob:
+    at = time.time()
+    return QueuedJob(
+        tag=TAGS[0],
+        job_id=JobID("7"),
+        state="CANCELLED",
+        restarts=1,
+        submitted_at=at,
+        started_at=at,
+        ended_at=at,
+    )
+
+
+async def test_a_job_that_slurm_gave_up_waits_to_be_submitted_again(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """For as long as it takes; as itself it is not found any more, and once it has a successor, that one counts."""
+    jobs = [(TAGS[0], directories[0])]
+    slurm.jobs = [given_up()]
+    assert (await scheduler.poll(jobs))[TAGS[0]].is_to_be_repeated
+    slurm.jobs = [msgspec.structs.replace(given_up(), submitted_at=0.0)]
+    assert (await scheduler.poll(jobs))[TAGS[0]].is_to_be_repeated
+    assert await scheduler.find(TAGS[0], directories[0]) is None
+
+    directories[0].remember(JobID("8"))
+    assert (await scheduler.poll(jobs))[TAGS[0]].life is Life.GONE
+
+
+@pytest.mark.parametrize("evidence", ["claim-0", "cancelled"])
+async def test_a_job_that_has_begun_or_was_cancelled_is_not_submitted_again(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory], evidence: str
+) -> None:
+    """Whatever became of its launch."""
+    (directories[0].path / evidence).mkdir()
+    slurm.jobs = [given_up()]
+
+    seen = (await scheduler.poll([(TAGS[0], directories[0])]))[TAGS[0]]
+
+    assert (seen.life, seen.reason) == (Life.ENDED, "Cancelled")
+
+
+async def test_accounting_tells_of_a_job_that_was_given_up(
+    scheduler: SlurmScheduler, slurm: Commands, directories: list[JobDirectory]
+) -> None:
+    """The controller has forgotten it."""
+    directories[0].remember(JobID("7"))
+    slurm.accounts = [given_up()]
+
+    assert (await scheduler.poll([(TAGS[0], directories[0])]))[TAGS[0]].is_to_be_repeated
 
 
 async def prepared(scheduler: SlurmScheduler, directory: JobDirectory) -> None:

@@ -163,6 +163,36 @@ def test_which_of_several_jobs_counts(jobs: list[QueuedJob], best: str) -> None:
     assert states.best(jobs).job_id == best
 
 
+# As a real Slurm tells it: put back at its 100th second after a launch of the 97th.
+_GIVEN_UP = {"submitted_at": 100.0, "started_at": 100.0, "ended_at": 100.0, "restarts": 1}
+_BEFORE_IT_WAS_PUT_BACK = {"submitted_at": 90.0, "started_at": 97.0, "ended_at": 100.0, "restarts": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "now_s", "expected"),
+    [
+        (_GIVEN_UP, 100.0, True),
+        (_GIVEN_UP, 10_000.0, True),
+        (_GIVEN_UP | {"cancelled_by": 0}, 100.0, True),
+        (_GIVEN_UP | {"started_at": 102.0, "ended_at": 102.0}, 110.0, True),
+        (_GIVEN_UP | {"started_at": 110.0, "ended_at": 110.0}, 110.0, False),
+        (_GIVEN_UP | {"cancelled_by": 1000}, 100.0, False),
+        (_GIVEN_UP | {"restarts": 0}, 100.0, False),
+        (_GIVEN_UP | {"is_requeueable": True}, 100.0, False),
+        (_GIVEN_UP | {"ended_at": None}, 100.0, False),
+        (_GIVEN_UP | {"submitted_at": None}, 100.0, False),
+        (_BEFORE_IT_WAS_PUT_BACK, 110.0, True),
+        (_BEFORE_IT_WAS_PUT_BACK, 200.0, False),
+        (_BEFORE_IT_WAS_PUT_BACK | {"exit_status": 15}, 110.0, False),
+        (_BEFORE_IT_WAS_PUT_BACK | {"restarts": 0}, 110.0, False),
+    ],
+)
+def test_who_has_cancelled_a_job_that_never_began(fields: dict[str, Any], now_s: float, expected: bool) -> None:
+    """Slurm itself, where it had just put the job back or was about to; else it counts as somebody's wish."""
+    assert states.was_given_up(job("CANCELLED", **fields), now_s) is expected
+    assert not states.was_given_up(job("NODE_FAIL", **fields), now_s)
+
+
 def test_only_waiting_jobs_are_superfluous() -> None:
     """A running one may be the one that has the pod."""
     found = states.superfluous([job("RUNNING", 1), job("RUNNING", 2), job("PENDING", 3), job("COMPLETED", 4)])

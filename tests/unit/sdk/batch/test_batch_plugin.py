@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from interlink.aio import files
 from interlink.model.errors import InvalidID
 from interlink.model.ids import JobID, PodUID, Tag
 from interlink.model.pods import Container, Pod
+from interlink.model.statuses import Remark, read
 from interlink.sdk.batch.jobdir import Ending, JobDirectory
 from interlink.sdk.batch.plugin import BatchPlugin
 from interlink.sdk.batch.runtime import Launch, Login, Mount
@@ -55,6 +57,10 @@ class Scheduler:
         self.is_submitting = asyncio.Event()
         self.during_poll: Callable[[], None] = lambda: None
         self.lost: dict[PodUID, Recalled] = {}
+        self.has_given_up = False
+        self.remark = ""
+        self.past: JobID | None = None
+        self.ending: Ending | None = None
 
     def prepare(self, pod: Pod, tag: Tag, directory: JobDirectory, *, node: str) -> Mapping[Path, bytes]:
         return {}
@@ -86,9 +92,17 @@ class Scheduler:
         self.calls.append("find")
         return self.jobs_by_tag.get(tag)
 
+    async def find_ended(self, tag: Tag, *, made_at: datetime | None) -> JobID | None:
+        return self.past
+
     async def poll(self, jobs: Sequence[tuple[Tag, JobDirectory]]) -> Mapping[Tag, Observation]:
         self.calls.append(f"poll {len(jobs)}")
-        found = {tag: Observation(life=self.lives.get(tag, Life.GONE)) for tag, _ in jobs}
+        found = {
+            tag: Observation(life=self.lives.get(tag, Life.GONE), reason=self.remark, ending=self.ending)
+            for tag, _ in jobs
+        }
+        if self.has_given_up:
+            found = {tag: Observation(life=Life.PENDING, is_to_be_repeated=True) for tag, _ in jobs}
         self.during_poll()
         return found
 
@@ -359,6 +373,21 @@ async def test_a_status_says_which_job_it_is(plugin: BatchPlugin) -> None:
     assert (found.name, found.namespace, found.uid, found.job_id) == ("p", "ns", UID, "job-1")
 
 
+async def test_a_status_has_what_the_batch_system_says_of_a_running_job(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """Most of the time that is nothing."""
+    await plugin.create(request())
+    set_state(directory, running("c"))
+    assert (await plugin.status([pod()]))[0].remark is msgspec.UNSET
+
+    scheduler.remark = "Suspended"
+    assert (await plugin.status([pod()]))[0].remark == Remark(reason="Suspended")
+
+    scheduler.lives[TAG] = Life.PENDING
+    assert (await plugin.status([pod()]))[0].remark is msgspec.UNSET
+
+
 async def test_a_job_without_a_record_waits(plugin: BatchPlugin) -> None:
     """Until its runner has written one."""
     await plugin.create(request())
@@ -560,6 +589,49 @@ async def test_a_forgotten_job_is_submitted_again(
 
     assert scheduler.calls.count("submit") == 2
     assert directory.job_id() is not None
+
+
+async def test_a_job_that_has_ended_and_left_nothing_here_does_not_run_again(
+    plugin: BatchPlugin, scheduler: Scheduler
+) -> None:
+    """Its directory is lost; the batch system remembers it, and its word is all there is."""
+    scheduler.past = JobID("9")
+    assert await plugin.create(request()) == "9"
+
+    scheduler.lives[TAG] = Life.ENDED
+    scheduler.ending = Ending(reason="Completed", is_success=True)
+    (status,) = await plugin.status([pod()])
+    ended_ = read((status.containers or [])[0]).terminated
+    assert ended_ is not None
+    assert (ended_.exit_code, ended_.reason) == (0, "Completed")
+    assert "submit" not in scheduler.calls
+
+
+async def test_a_job_whose_directory_is_lost_is_not_submitted_again(hasty: BatchPlugin, scheduler: Scheduler) -> None:
+    """There is nothing to be submitted; nobody knows what became of it."""
+    scheduler.jobs_by_tag[TAG] = JobID("9")
+    await hasty.create(request())
+
+    await hasty.verifier.verify()
+    await hasty.verifier.verify()
+
+    assert "submit" not in scheduler.calls
+
+
+async def test_a_job_that_was_given_up_is_submitted_again(
+    plugin: BatchPlugin, scheduler: Scheduler, directory: JobDirectory
+) -> None:
+    """At once; where the outcome of that is unknown, not before it may be known."""
+    await plugin.create(request())
+    scheduler.has_given_up = True
+    await plugin.verifier.verify()
+    assert scheduler.calls.count("submit") == 2
+
+    (directory.path / "job-id").write_text("job-2")
+    os.utime(directory.path / "job-id", (1, 1))
+    directory.begin_submission()
+    await plugin.verifier.verify()
+    assert scheduler.calls.count("submit") == 2
 
 
 @pytest.mark.parametrize("evidence", ["claim-0", "ending.json"])

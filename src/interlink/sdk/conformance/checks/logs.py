@@ -5,7 +5,9 @@ import re
 
 from interlink.sdk.conformance.check import expect, must, should
 from interlink.sdk.conformance.subject import Job, Subject
+from interlink.sdk.errors import SDKError
 
+_OLD_S = 2.0
 _COUNT = "i=1; while [ $i -le 50 ]; do echo line $i; i=$((i+1)); done"
 _LINES = b"".join(b"line %d\n" % number for number in range(1, 51))
 _TIMES = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d) line \d+\n)+")
@@ -63,6 +65,27 @@ async def recent_lines_can_be_asked_for(subject: Subject) -> None:
     """`SinceTime` leaves out what is older."""
     text = await subject.log(await counted(subject), since_time="2100-01-01T00:00:00Z")
     expect(text == b"", f"lines of the future: {text[:80]!r}")
+
+
+@should
+async def the_last_seconds_can_be_asked_for(subject: Subject) -> None:
+    """`SinceSeconds` leaves out what is older, and nothing else."""
+    job = await counted(subject)
+    await asyncio.sleep(_OLD_S)
+    for seconds, wanted in ((1, b""), (3600, _LINES)):
+        text = await subject.log(job, since_seconds=seconds)
+        expect(text == wanted, f"SinceSeconds {seconds} gave {len(text.splitlines())} lines: {text[:60]!r}…")
+
+
+@should
+async def a_previous_run_is_not_the_present_one(subject: Subject) -> None:
+    """`Previous`, of a container that was never started again: there is none, which an error says."""
+    job = await counted(subject)
+    try:
+        text = await subject.log(job, previous=True)
+    except SDKError:
+        return
+    expect(text == b"", f"there was one run, and Previous gave {text[:80]!r}")
 
 
 @should
