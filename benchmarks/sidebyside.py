@@ -29,6 +29,7 @@ from interlink.testing.waiting import until_async
 
 COLUMNS = {"what": "what", "pods": "pods"}
 _WITHIN_S = 1200.0
+_QUIET_WITHIN_S = 120.0
 
 
 class Run:
@@ -75,7 +76,9 @@ class Run:
         self.rows["create: API calls"] = _text(apiserver.difference(calls, await apiserver.calls(self._client)))
 
     async def _idle(self, what: str) -> None:
+        """Idle is who has told all events, which are written behind everything else."""
         await asyncio.sleep(5)
+        await until_async(self._is_quiet, deadline_s=_QUIET_WITHIN_S, interval_s=0.5)
         await self._plugin.reset()
         calls, cpu_s = await apiserver.calls(self._client), self._contestant.cpu_s()
         await asyncio.sleep(self._idle_s)
@@ -86,6 +89,11 @@ class Run:
         self.rows[f"{what} {self._idle_s:.0f} s: API calls"] = _text(
             apiserver.difference(calls, await apiserver.calls(self._client))
         )
+
+    async def _is_quiet(self) -> bool:
+        before = await apiserver.calls(self._client)
+        await asyncio.sleep(2)
+        return not apiserver.difference(before, await apiserver.calls(self._client)).get("POST events")
 
     async def _survive(self, name: str) -> None:
         """Works again when a new pod runs; creates beside that pod's are work done twice."""
