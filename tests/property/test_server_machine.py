@@ -164,9 +164,9 @@ class FilesMachine(ServerMachine):
         self.world.kept = kept
 
 
-def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
+def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase), times: int = 1) -> None:
     chosen = settings(
-        max_examples=machine.examples,
+        max_examples=machine.examples * times,
         phases=phases,
         stateful_step_count=30,
         deadline=None,
@@ -219,4 +219,4 @@ def test_the_machine_catches_a_server_that_is_wrong(
     monkeypatch.setattr(place, name, mutant)
 
     with pytest.raises((AssertionError, ExceptionGroup, KeyError, Flaky)):
-        run(machine, phases=[Phase.generate])
+        run(machine, phases=[Phase.generate], times=10)
