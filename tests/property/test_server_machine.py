@@ -31,6 +31,7 @@ picks = st.integers(min_value=0, max_value=30)
 class ServerMachine(RuleBasedStateMachine):
     is_idempotent = True
     disk: type[Disk] = MemoryDisk
+    examples = 150
 
     @initialize()
     def begin(self) -> None:
@@ -155,6 +156,7 @@ class FilesMachine(ServerMachine):
     """On the real files store in a directory: deaths between and in its calls of the operating system."""
 
     disk = FilesDisk
+    examples = 80
 
     @rule(kept=st.sampled_from([0.0, 0.4, 0.8, 1.0]))
     def what_a_death_leaves(self, kept: float) -> None:
@@ -162,9 +164,9 @@ class FilesMachine(ServerMachine):
         self.world.kept = kept
 
 
-def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase)) -> None:
+def run(machine: type[ServerMachine], *, phases: Sequence[Phase] = tuple(Phase), times: int = 1) -> None:
     chosen = settings(
-        max_examples=150,
+        max_examples=machine.examples * times,
         phases=phases,
         stateful_step_count=30,
         deadline=None,
@@ -217,4 +219,4 @@ def test_the_machine_catches_a_server_that_is_wrong(
     monkeypatch.setattr(place, name, mutant)
 
     with pytest.raises((AssertionError, ExceptionGroup, KeyError, Flaky)):
-        run(machine, phases=[Phase.generate])
+        run(machine, phases=[Phase.generate], times=10)

@@ -140,7 +140,7 @@ class World:
     def __init__(self, disk: Disk, *, is_idempotent: bool) -> None:
         self.loop = looptime.new_event_loop()
         self.disk = disk
-        self.kept = 1.0
+        self.kept = 0.0
         self.promised: dict[PodUID, JobID | Intent] = {}
         self.batch = BatchSystem(is_idempotent=is_idempotent)
         self.kubernetes = Kubernetes()

@@ -244,6 +244,65 @@ async def test_measured_server_killed_during_creates(
     assert plugin.submissions == {uid_of(document): 1 for document in documents}
 
 
+def waiting(status: Document) -> tuple[str, str]:
+    state = status["containers"][0]["state"]["waiting"]
+    return state["reason"], state["message"]
+
+
+async def test_existing_virtual_kubelet_is_told_that_its_pod_waits(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """It has given up waiting; the pod is neither ended nor lost, and the create goes on by itself."""
+    programs = make_server(CreateHold=0.2)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    plugin.behaviours |= {"create": cut, "status": cut}
+    document = pod()
+    assert (await client.ask("/create", {"pod": document}))[0] == 503
+
+    (status,) = await client.status(document)
+
+    reason, message = waiting(status)
+    assert (reason, "closed the connection" in message) == ("SiteUnreachable", True)
+    plugin.behaviours.clear()
+    await client.until_state(document, "running")
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+async def test_existing_virtual_kubelet_after_a_restart_that_its_create_waited_through(
+    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+) -> None:
+    """The server has not kept what the pod is to be given: it says that it needs the create again, and takes it."""
+    programs = make_server(CreateHold=0.2)
+    programs.start()
+    client = ServerClient(session, programs.server_port)
+    plugin.behaviours |= {"create": cut, "status": cut}
+    document = pod()
+    assert (await client.ask("/create", {"pod": document}))[0] == 503
+    programs.server.restart()
+    plugin.behaviours.clear()
+
+    (status,) = await client.status(document)
+
+    assert "needs the create again" in waiting(status)[1]
+    assert (await client.ask("/create", {"pod": document}))[0] in (200, 503)
+    await client.until_state(document, "running")
+    assert plugin.submissions == {uid_of(document): 1}
+
+
+async def test_existing_virtual_kubelet_never_hears_of_an_empty_list(
+    client: ServerClient, plugin: StrangePlugin
+) -> None:
+    """It would take that for success: also before the plugin has said anything of a job."""
+    document = pod()
+    plugin.behaviours["status"] = cut
+    await client.create(document)
+
+    (status,) = await client.status(document)
+
+    assert waiting(status)[0] == "ContainerCreating"
+
+
 async def test_c5_d4_late_create_after_delete_is_refused(client: ServerClient, plugin: StrangePlugin) -> None:
     """A create that comes after the deletion of its pod starts nothing."""
     document = pod()
@@ -256,7 +315,8 @@ async def test_c5_d4_late_create_after_delete_is_refused(client: ServerClient, p
 
 
 async def test_d4_delete_overtakes_a_slow_create(client: ServerClient, plugin: StrangePlugin) -> None:
-    """The job that the create has made is ended."""
+    """The job that the create makes is ended; that the plugin does not know it yet, asked meanwhile, proves nothing."""
+    await client.create(pod())  # so that the plugin is asked every interval
     gate = asyncio.Event()
 
     async def slow(_: web.Request, __: object) -> None:
@@ -265,8 +325,10 @@ async def test_d4_delete_overtakes_a_slow_create(client: ServerClient, plugin: S
     plugin.behaviours["create"] = slow
     document = pod()
     create = asyncio.create_task(client.create(document))
-    assert await until_async(lambda: _called(plugin, "create", 1), deadline_s=10)
+    assert await until_async(lambda: _called(plugin, "create", 2), deadline_s=10)
     assert (await client.ask("/delete", document))[0] == 200
+    asked = plugin.calls["status"]
+    assert await until_async(lambda: _called(plugin, "status", asked + 3), deadline_s=10)
     gate.set()
     await create
 

@@ -86,6 +86,11 @@ class Creator:
     def is_creating(self, uid: PodUID) -> bool:
         return uid in self._submissions
 
+    def trouble(self, uid: PodUID) -> str:
+        """Why a create is not done; of one that nobody has sent to this life of the server, that it is needed again."""
+        submission = self._submissions.get(uid)
+        return submission.trouble if submission else "the server was started anew and needs the create again"
+
     def hurry(self, uid: PodUID) -> None:
         """Something has been decided about the pod: a submission that pauses looks again at once."""
         if uid in self._submissions:

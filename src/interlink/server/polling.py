@@ -122,9 +122,10 @@ class Poller:
         return Heard(pods=frozenset(answers.by_uid), tag=answers.tag)
 
     def _is_open(self, record: Record) -> bool:
-        """Live jobs, and creates of an earlier life whose outcome nobody is finding out just now."""
-        is_unresolved = record.intent is Intent.CREATE and not self._creator.is_creating(record.pod_uid)
-        return record.is_live or (is_unresolved and not record.has_ended)
+        """Live jobs, and creates of an earlier life; none whose create is on its way, also if it is deleted meanwhile:
+        that the plugin does not know its job yet proves nothing."""
+        is_wanted = record.is_live or (record.intent is Intent.CREATE and not record.has_ended)
+        return is_wanted and not self._creator.is_creating(record.pod_uid)
 
     # --- asking ---
 
@@ -251,9 +252,16 @@ class Poller:
         await self._observe(answers.by_uid)
         if answers.unreadable:
             return
-        missing = [record.pod_uid for record in absent if record.pod_uid not in answers.by_uid]
-        known = (self._ledger.get(uid) for uid in missing)
-        await self._ledger.commit([self._without_job(record) for record in known if record is not None])
+        missing = {record.pod_uid: record.job_id for record in absent if record.pod_uid not in answers.by_uid}
+        known = [record for uid in missing if (record := self._ledger.get(uid)) is not None]
+        await self._ledger.commit(
+            [
+                self._without_job(record)
+                for record in known
+                # What was asked says nothing of a job that a create has made or is making since then.
+                if record.job_id == missing[record.pod_uid] and not self._creator.is_creating(record.pod_uid)
+            ]
+        )
 
     def _without_job(self, record: Record) -> Record:
         verdict = records.unmentioned(record, clock.now(), self._grace)

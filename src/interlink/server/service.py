@@ -2,7 +2,7 @@
 
 import collections
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import structlog
 from msgspec import UNSET
@@ -14,7 +14,7 @@ from interlink.model.ids import JobID, Owner, PodUID
 from interlink.model.pods import Pod
 from interlink.model.records import Intent, Record
 from interlink.sdk.errors import NotFound
-from interlink.server import metrics
+from interlink.server import answering, metrics
 from interlink.server.creating import Creator
 from interlink.server.deleting import Deleter
 from interlink.server.dispatching import Dispatcher
@@ -125,15 +125,19 @@ class Service:
         rebuilds a lost cache. Pods of other owners are left out.
         """
         if not pods:
-            return [_status(record) for record in self._ledger.all_told() if _is_of(record, cluster, node)]
+            return self._answers(record for record in self._ledger.all_told() if _is_of(record, cluster, node))
         await self._adopt_unknown(pods, cluster)
         self._hear(pods, cluster, node)
         told = ((pod, self._ledger.told(PodUID(pod.uid))) for pod in pods)
-        return [
-            _status(r)
-            for pod, r in told
-            if r is not None and r.owner == Owner(cluster=cluster, node=pod.spec.node_name)
-        ]
+        return self._answers(
+            record
+            for pod, record in told
+            if record is not None and record.owner == Owner(cluster=cluster, node=pod.spec.node_name)
+        )
+
+    def _answers(self, told: Iterable[Record]) -> list[JobStatus]:
+        found = (answering.status(record, self._creator.trouble(record.pod_uid)) for record in told)
+        return [status for status in found if status is not None]
 
     def _hear(self, pods: Sequence[Pod], cluster: str, node: str) -> None:
         """Whoever names its node announces its pods, and is not believed by its silence."""

@@ -1,0 +1,52 @@
+"""What the existing dialect is told of a record; pure.
+
+A virtual kubelet of that kind takes a list in which every container has ended for the end of the pod, and so also an
+empty or a short one. So each container of the pod is in it, and one that nothing is known of waits, with the reason.
+"""
+
+import msgspec
+from msgspec import Raw
+
+from interlink.aio import clock
+from interlink.model import statuses
+from interlink.model.records import Intent, Record
+from interlink.model.statuses import ContainerState, ContainerStatus, Terminated, Waiting
+from interlink.wire.messages import JobStatus
+
+
+def status(record: Record, trouble: str) -> JobStatus | None:
+    """None for a deleted pod that never had a job. `trouble`: why a create that is open is not done."""
+    if record.has_ended and not record.containers and record.rejected is None:
+        return None
+    return JobStatus(
+        name=record.pod.metadata.name,
+        uid=record.pod_uid,
+        namespace=record.pod.metadata.namespace,
+        job_id=record.job_id or "",
+        containers=[*record.containers, *_of_the_others(record, trouble)],
+        init_containers=list(record.init_containers),
+    )
+
+
+def _of_the_others(record: Record, trouble: str) -> list[Raw]:
+    names = [container.name for container in record.pod.spec.containers or []]
+    if len(names) == len(record.containers):
+        return []
+    known = {statuses.read(raw).name for raw in record.containers}
+    state = _state(record, trouble)
+    missing = [ContainerStatus(name=name, state=state) for name in names if name not in known]
+    return [Raw(msgspec.json.encode(entry)) for entry in missing]
+
+
+def _state(record: Record, trouble: str) -> ContainerState:
+    if record.rejected is not None:
+        moment = clock.rfc3339(record.ended_at or record.updated_at)
+        end = Terminated(exit_code=1, reason="JobRejected", message=record.rejected, finished_at=moment)
+        return ContainerState(terminated=end)
+    if record.intent is Intent.CREATE:
+        return ContainerState(
+            waiting=Waiting(reason="SiteUnreachable", message=f"the pod waits for its job: {trouble}")
+        )
+    return ContainerState(
+        waiting=Waiting(reason="ContainerCreating", message="the site has told nothing of the job yet")
+    )
