@@ -7,6 +7,7 @@ import pytest
 from msgspec import Raw
 
 from interlink.model.ids import JobID, owner
+from interlink.sdk.client import Statuses
 from interlink.sdk.errors import Unreachable
 from interlink.server.creating import Creator, Limits
 from interlink.server.jobscript import NoScripts
@@ -38,9 +39,9 @@ class Away:
         self._check()
         return JobID("j1")
 
-    async def status(self, _: object) -> tuple[list[Any], list[str]]:
+    async def status(self, _: object) -> Statuses:
         self._check()
-        return [], []
+        return Statuses()
 
 
 @in_virtual_time
