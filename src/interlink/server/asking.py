@@ -27,7 +27,7 @@ _PROBES = 4
 _BULK_AGAIN_AFTER_ROUNDS = 300
 _INTERVALS = 2
 """For so many a plugin may wait for news; after one the question is given up if somebody new is to be asked about."""
-_LOOK_S = 0.2
+_LOOK_S = 0.5
 _SAME_AT_MOST = 30
 """So many times in a row a plugin is believed that its answer would be the last one again."""
 
