@@ -155,7 +155,7 @@ class World:
         plugin: Any = self.plugin
         creator = Creator(ledger, plugin, NoScripts(), Limits(pods=1000, waiting_creates=1000))
         deleter = Deleter(ledger, plugin, creator)
-        poller = Poller(ledger, plugin, creator, job_lost_grace_s=60)
+        poller = Poller(ledger, plugin, creator, job_lost_grace_s=60, interval_s=2)
         owners = Owners(ledger, tombstone_lifetime_s=1e9)
         self.service = Service(ledger, plugin, creator, deleter, poller, Sweeper(ledger, plugin, owners), owners)
         self.loop.run_until_complete(self.service.restore())

@@ -416,6 +416,22 @@ async def test_a_waiting_question_is_the_one_of_its_interval(patient: ServerClie
     assert plugin.calls["status"] - questions <= (time.monotonic() - began) / 2 + 1
 
 
+async def test_a_waiting_question_keeps_nobody_from_being_asked_about(
+    patient: ServerClient, plugin: StrangePlugin
+) -> None:
+    """It is given up for a new pod, however long the plugin would keep it."""
+    plugin.overstays = True
+    await created(patient, 1)
+    assert await until_async(is_waiting(plugin), deadline_s=20)
+    (new,) = await created(patient, 1)
+
+    async def is_asked_about() -> bool:
+        return uid_of(new) in plugin.asked[-1]
+
+    assert await until_async(is_asked_about, deadline_s=20)
+    assert plugin.is_waiting
+
+
 async def test_a_plugin_is_not_believed_for_ever_that_nothing_is_new(
     client: ServerClient, plugin: StrangePlugin
 ) -> None:

@@ -33,6 +33,7 @@ class StrangePlugin:
         self.behaviours: dict[str, Behaviour] = {}
         self.has_jobs_route = True
         self.notices = False
+        self.overstays = False
         self.is_waiting = False
         self.tags: list[str] = []
         self._rung = asyncio.Event()
@@ -115,7 +116,7 @@ class StrangePlugin:
             self._rung.clear()
             self.is_waiting = True
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
+                async with asyncio.timeout(3600 if self.overstays else wait_s):
                     await self._rung.wait()
             self.is_waiting = False
         return {"ETag": self._tag(uids), **({"Preference-Applied": "wait"} if wait_s else {})}

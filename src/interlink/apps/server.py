@@ -76,7 +76,7 @@ def _service(settings: ServerSettings, ledger: Ledger, plugin: Dispatcher, creat
             plugin,
             creator,
             job_lost_grace_s=settings.job_lost_grace_s,
-            wait_s=int(settings.status_interval_s),
+            interval_s=settings.status_interval_s,
         ),
         Sweeper(ledger, plugin, owners),
         owners,

@@ -1,11 +1,11 @@
-"""What the existing dialect is told of a record; pure.
+"""What virtual kubelets are told of a record; pure.
 
-A virtual kubelet of that kind takes a list in which every container has ended for the end of the pod, and so also an
+One of the existing kind takes a list in which every container has ended for the end of the pod, and so also an
 empty or a short one. So each container of the pod is in it, and one that nothing is known of waits, with the reason.
 """
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from interlink.aio import clock
 from interlink.model import statuses
@@ -14,27 +14,34 @@ from interlink.model.statuses import ContainerState, ContainerStatus, Terminated
 from interlink.wire.messages import JobStatus
 
 
-def status(record: Record, trouble: str) -> JobStatus | None:
-    """None for a deleted pod that never had a job. `trouble`: why a create that is open is not done."""
-    if record.has_ended and not record.containers and record.rejected is None:
-        return None
+def known(record: Record) -> JobStatus:
+    """What is known, in our own dialect."""
     return JobStatus(
         name=record.pod.metadata.name,
         uid=record.pod_uid,
         namespace=record.pod.metadata.namespace,
         job_id=record.job_id or "",
-        containers=[*record.containers, *_of_the_others(record, trouble)],
+        containers=list(record.containers),
         init_containers=list(record.init_containers),
+        remark=record.remark or UNSET,
     )
+
+
+def status(record: Record, trouble: str) -> JobStatus | None:
+    """In the existing dialect; None for a deleted pod that never had a job. `trouble`: why a create that is open is
+    not done."""
+    if record.has_ended and not record.containers and record.rejected is None:
+        return None
+    return msgspec.structs.replace(known(record), containers=[*record.containers, *_of_the_others(record, trouble)])
 
 
 def _of_the_others(record: Record, trouble: str) -> list[Raw]:
     names = [container.name for container in record.pod.spec.containers or []]
     if len(names) == len(record.containers):
         return []
-    known = {statuses.read(raw).name for raw in record.containers}
+    told = {statuses.read(raw).name for raw in record.containers}
     state = _state(record, trouble)
-    missing = [ContainerStatus(name=name, state=state) for name in names if name not in known]
+    missing = [ContainerStatus(name=name, state=state) for name in names if name not in told]
     return [Raw(msgspec.json.encode(entry)) for entry in missing]
 
 

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 import structlog
-from msgspec import UNSET
 
 from interlink.aio import clock
 from interlink.aio.failpoints import step
@@ -259,21 +258,9 @@ def state_of(record: Record) -> str:
     return {Intent.CREATE: "creating", Intent.NONE: "live", Intent.DELETE: "deleting"}[record.intent]
 
 
-def _status(record: Record) -> JobStatus:
-    return JobStatus(
-        name=record.pod.metadata.name,
-        uid=record.pod_uid,
-        namespace=record.pod.metadata.namespace,
-        job_id=record.job_id or "",
-        containers=list(record.containers),
-        init_containers=list(record.init_containers),
-        remark=record.remark or UNSET,
-    )
-
-
 def _change(record: Record, revision: int) -> Change:
     return Change(
-        status=_status(record),
+        status=answering.known(record),
         revision=revision,
         has_ended=record.has_ended,
         is_deleting=record.intent is Intent.DELETE,

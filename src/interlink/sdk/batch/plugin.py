@@ -52,7 +52,8 @@ class BatchPlugin:
     how long a submitted job that never started must be missing before it is submitted again. keep_deleted_s: how long
     the directory of a deleted job stays after its end. runs_probes: without them a container is ready when it runs.
     log_limits: of what containers print. exports_volumes: without that a pod's data volumes and their mounts are left
-    out. script_variables: of the job, that a ready-made job script gets; None means all."""
+    out. script_variables: of the job, that a ready-made job script gets; None means all. look_every_s: how long
+    news of runners are waited for before the batch system is asked, which knows of what no runner tells."""
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class BatchPlugin:
         runs_probes: bool = True,
         exports_volumes: bool = True,
         script_variables: Sequence[str] | None = None,
+        look_every_s: float = 60.0,
     ) -> None:
         self._root = root
         self._scheduler = scheduler
@@ -77,6 +79,7 @@ class BatchPlugin:
         self._runs_probes = runs_probes
         self._exports_volumes = exports_volumes
         self._script_variables = script_variables
+        self._look_every_s = look_every_s
         self._locks = KeyedLocks()
         self.verifier = Verifier(root, scheduler, self._locks, lost_after_s=lost_after_s)
         self.sweeper = Sweeper(root, scheduler, self._locks, self.verifier.forget)
@@ -219,7 +222,7 @@ class BatchPlugin:
 
     async def news(self, since: str, within_s: float) -> str:
         """Of what runners tell; what only the batch system knows is seen by the look at the end of the time."""
-        return await bell.heard(self._root, since, within_s)
+        return await bell.heard(self._root, since, min(within_s, self._look_every_s))
 
     async def capacity(self) -> PingAnswer:
         return await self._scheduler.capacity()
