@@ -144,13 +144,16 @@ async def measure(count: int, minutes: float) -> dict[str, Any]:
         click.echo(f"  {count} pods: waiting for {wanted} running, waiting, ended", err=True)
 
         async def is_mixed() -> bool:
-            return await scene.counts(pods) == wanted
+            """A job that Slurm itself cancels in the burst of starts counts as ended."""
+            _, waiting, ended = await scene.counts(pods)
+            return waiting == wanted[1] and ended >= wanted[2]
 
         if not await until_async(is_mixed, deadline_s=900, interval_s=2):
             raise click.ClickException(f"not within 900 s: {wanted}; there are {await scene.counts(pods)}")
+        states = ", ".join(map(str, await scene.counts(pods)))
         found = await _watched(scene, pods, minutes)
         found["idle_commands_per_minute"] = await _idle(scene, pods)
-        return {"pods": count, "states": ", ".join(map(str, wanted)), "minutes": minutes} | found
+        return {"pods": count, "states": states, "minutes": minutes} | found
 
 
 async def _watched(scene: Scene, pods: Sequence[Pod], minutes: float) -> dict[str, Any]:
