@@ -81,6 +81,26 @@ def test_a_suspended_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, g
     pods.assert_started_once(1)
 
 
+def test_a_stopped_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, gate: Path) -> None:
+    """By a signal, and it keeps its nodes: the pod stays Running, says so, and ends with the job when that goes on."""
+    pods.start("p", once_there(gate, "exit 0"))
+    pods.wait("p", "Running")
+    job_id = pods.wait_job_id("p")
+    slurm.run("scancel", "--full", "--signal=STOP", job_id)
+    gate.touch()
+    pods.wait_until(lambda: column(pods, "p") == "Stopped", "kubectl shows it")
+    await_polls(pods, commands, 6)
+    assert slurm.run("squeue", "-ho", "%t", "-j", job_id).strip() == "ST"
+    status = pods.get("p")["status"]
+    assert (status["phase"], status["message"]) == ("Running", "the job was stopped by a signal and keeps its nodes")
+
+    slurm.run("scancel", "--full", "--signal=CONT", job_id)
+
+    pods.wait("p", "Succeeded")
+    assert "reason" not in pods.get("p")["status"]
+    pods.assert_started_once(1)
+
+
 def test_a_suspended_job_that_goes_on_t10(pods: Pods, slurm: SlurmSite) -> None:
     """What kubectl shows of it is over, also where Slurm stopped it several times; each has its events."""
     pods.start("p", "sleep 600")
