@@ -222,6 +222,31 @@ def test_queued_and_purged_jobs_are_deleted_t21(pods: Pods, commands: Commands, 
     assert not [start for start in pods.starts() if uid in start]
 
 
+@pytest.mark.parametrize("how", ["suspended", "stopped"])
+def test_a_job_that_stands_still_is_deleted_t21(pods: Pods, slurm: SlurmSite, how: str) -> None:
+    """Slurm gives no signal to one that is suspended: it ends at once, as by scancel. One that was stopped by a signal
+    goes on and ends by itself."""
+    mark = f"still-{how}-{pods.namespace}"
+    pods.start(
+        "p",
+        f": {mark}; trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done",
+        terminationGracePeriodSeconds=300,
+    )
+    pods.wait_until(lambda: said(pods) == "up\n", "the program is up")
+    job_id, uid = pods.wait_job_id("p"), pods.uid("p")
+    stop = ("scontrol", "suspend") if how == "suspended" else ("scancel", "--full", "--signal=STOP")
+    slurm.run(*stop, job_id)
+    assert until(lambda: slurm.state(job_id) == how.upper(), deadline_s=10)
+
+    follower = pods.follow_log("p")
+
+    pods.kubectl("delete", "pod", "p", "--timeout=30s")
+
+    assert until(lambda: has_ended(slurm, job_id), deadline_s=10)
+    assert program_of(uid, mark) == []
+    assert follower.read() == ("up\n" if how == "suspended" else "up\nbye\n")
+
+
 def test_nothing_is_left_of_a_deleted_pod_t21(pods: Pods, shared: Programs, configured: Configure) -> None:
     """Its directory goes when its job is over; that of a pod that is there stays."""
     pods.start("gone", "sleep 600")
