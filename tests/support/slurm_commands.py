@@ -8,6 +8,13 @@ import msgspec
 
 NAMES = ("sbatch", "squeue", "scancel", "sinfo", "sacct")
 REFUSED = "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
+
+
+def forgetting(*job_ids: str) -> str:
+    """squeue's answer where the controller has forgotten these jobs."""
+    return f"""squeue "$@" | sed "{"; ".join(f"/^{job_id} /d" for job_id in job_ids)}\""""
+
+
 _NOTED = r"""#!/bin/bash
 set -o pipefail
 printf -v line '%s\t' "$EPOCHREALTIME" NAME "$@"

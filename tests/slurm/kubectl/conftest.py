@@ -1,4 +1,5 @@
-"""Pods of kubectl on a real Slurm: plugin, server and virtual kubelet are shared by the tests of a module."""
+"""Pods of kubectl on a real Slurm, each case without accounting and with it: plugin, server and virtual kubelet are
+shared by the tests of a module on one site."""
 
 import json
 import secrets
@@ -14,13 +15,16 @@ from tests.support.pods import Pods
 from tests.support.slurm_commands import Commands
 
 Configure = Callable[..., None]
+ONCE = pytest.mark.parametrize("slurm", ["accounted_site"], indirect=True, scope="module")
+"""Of tests in which nothing depends on accounting."""
 PREFIX = "export LD_PRELOAD=libm.so.6 SLURM_MPI_TYPE=pmix FROM_THE_SITE=here"
 
 
-@pytest.fixture(scope="module")
-def slurm(accounted_site: SlurmSite) -> SlurmSite:
+@pytest.fixture(scope="module", params=["site", "accounted_site"])
+def slurm(request: pytest.FixtureRequest) -> SlurmSite:
     """Where the pods run."""
-    return accounted_site
+    found: SlurmSite = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="module")

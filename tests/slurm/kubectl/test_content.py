@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_events import wait_for
+from tests.slurm.kubectl.conftest import ONCE
 from tests.support.pods import Document, Pods
 from tests.support.slurm_commands import Commands
 
-pytestmark = pytest.mark.usefixtures("programs")
+pytestmark = [pytest.mark.usefixtures("programs"), ONCE]
 
 
 def mounted(pods: Pods, script: str, **volumes: Document) -> Document:

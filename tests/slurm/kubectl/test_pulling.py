@@ -15,9 +15,10 @@ from interlink.testing.registry import Registry
 from interlink.testing.slurm import SlurmSite
 from tests.runtimes.conftest import CHOWN
 from tests.runtimes.test_pulling import PASSWORD, Watch, registry
+from tests.slurm.kubectl.conftest import ONCE
 from tests.support.pods import Document, Pods
 
-pytestmark = pytest.mark.usefixtures("controllers", "programs")
+pytestmark = [pytest.mark.usefixtures("controllers", "programs"), ONCE]
 
 LOGIN = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 

@@ -245,7 +245,11 @@ class SlurmScheduler:
 
     async def cancel(self, tag: Tag, directory: JobDirectory) -> None:
         """A waiting job is taken out of the queue; a running one is told once and ends by itself, within its grace
-        period, after which Slurm ends it."""
+        period, after which Slurm ends it.
+
+        Slurm lets no signal through to a suspended job, and only operators may resume it: it is ended at once. One that
+        was stopped by a signal finds ours when it goes on.
+        """
         self._denied_since.pop(tag, None)
         alive = (await self._queue.look()).alive(tag)
         if not alive:
@@ -257,7 +261,11 @@ class SlurmScheduler:
             await self._slurm.cancel(job_ids)
         else:
             await self._slurm.cancel(job_ids, "--state=PENDING")
+            if any(states.is_suspended(job) for job in alive):
+                await self._slurm.cancel(job_ids, "--state=SUSPENDED")
             await self._slurm.cancel(job_ids, "--state=RUNNING", "--signal=TERM", "--batch")
+            if any(states.is_stopped(job) for job in alive):
+                await self._slurm.cancel(job_ids, "--state=RUNNING", "--signal=CONT", "--full")
 
     async def tidy(self, tags: Sequence[Tag]) -> None:
         look = await self._queue.look()

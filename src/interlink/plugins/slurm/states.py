@@ -72,6 +72,14 @@ def is_waiting(job: QueuedJob) -> bool:
     return job.state in ("PENDING", "PD")
 
 
+def is_suspended(job: QueuedJob) -> bool:
+    return _NAMES.get(job.state) == "SUSPENDED"
+
+
+def is_stopped(job: QueuedJob) -> bool:
+    return _NAMES.get(job.state) == "STOPPED"
+
+
 def observe(job: QueuedJob, *, now_s: float, memory_is_fatal: bool = True) -> Observation:
     """What one line about a job means. memory_is_fatal: out of memory is a failure, whatever the programs say."""
     life, reason, message = _BY_WORD.get(job.state, (PENDING, "Unknown", f"Slurm says {job.state or 'nothing'!r}"))

@@ -37,6 +37,7 @@ class Commands:
         self.accounts: list[QueuedJob] = []
         self.asked: list[list[str]] = []
         self.submitted: list[list[str]] = []
+        self.cancelled: list[tuple[str, ...]] = []
 
     async def queue(self) -> list[QueuedJob]:
         return self.jobs
@@ -49,6 +50,9 @@ class Commands:
     async def submit(self, options: Sequence[str], script: Path) -> JobID:
         self.submitted.append(list(options))
         return JobID(str(len(self.submitted)))
+
+    async def cancel(self, job_ids: Sequence[JobID], *options: str) -> None:
+        self.cancelled.append(options)
 
 
 @pytest.fixture
@@ -294,3 +298,34 @@ async def test_a_user_does_not_become_another_one(
         await scheduler.submit(TAGS[0], directories[0])
 
     assert len(slurm.submitted) == 1
+
+
+# --- cancelling ------------------------------------------------------------------------------------------------------
+
+WAITING, TERM = ("--state=PENDING",), ("--state=RUNNING", "--signal=TERM", "--batch")
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("PENDING", [()]),
+        ("RUNNING", [WAITING, TERM]),
+        ("SUSPENDED", [WAITING, ("--state=SUSPENDED",), TERM]),
+        ("STOPPED", [WAITING, TERM, ("--state=RUNNING", "--signal=CONT", "--full")]),
+        ("COMPLETED", []),
+    ],
+)
+async def test_what_a_cancelled_job_gets(
+    scheduler: SlurmScheduler,
+    slurm: Commands,
+    directories: list[JobDirectory],
+    state: str,
+    expected: list[tuple[str, ...]],
+) -> None:
+    """Within its grace period; each command spares a job whose state has changed meanwhile."""
+    directories[0].mark_cancelled(30)
+    slurm.jobs = [QueuedJob(tag=TAGS[0], job_id=JobID("7"), state=state)]
+
+    await scheduler.cancel(TAGS[0], directories[0])
+
+    assert slurm.cancelled == expected
