@@ -263,6 +263,32 @@ async def test_orphans_are_cancelled_after_two_sightings(client: ServerClient, p
     assert await client.metric('interlink_reconciled_total{result="orphan"}') == 1
 
 
+async def test_an_orphan_that_cannot_be_cancelled_is_in_nobodys_way(
+    client: ServerClient, plugin: StrangePlugin
+) -> None:
+    """The others are cancelled all the same."""
+    orphans = [f"0f0f0f0f-0000-4000-8000-00000000000{number}" for number in range(3)]
+    for orphan in orphans:
+        plugin.run(orphan)
+
+    async def refuse_first(_: web.Request, data: Document) -> web.Response | None:
+        return web.Response(status=500) if data["metadata"]["uid"] == orphans[0] else None
+
+    plugin.behaviours["delete"] = refuse_first
+    await client.announce()
+
+    async def are_cancelled() -> bool:
+        return all("terminated" in plugin.jobs[orphan] for orphan in orphans[1:])
+
+    assert await until_async(are_cancelled, deadline_s=10)
+    plugin.behaviours.clear()
+
+    async def is_cancelled() -> bool:
+        return "terminated" in plugin.jobs[orphans[0]]
+
+    assert await until_async(is_cancelled, deadline_s=20)
+
+
 async def test_plugin_without_our_dialect_is_never_swept(client: ServerClient, plugin: StrangePlugin) -> None:
     """A plugin that cannot tell its jobs answers 404, and all else works."""
     plugin.has_jobs_route = False

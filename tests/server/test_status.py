@@ -432,6 +432,36 @@ async def test_a_waiting_question_keeps_nobody_from_being_asked_about(
     assert plugin.is_waiting
 
 
+async def test_a_tag_that_is_refused_says_nothing_of_other_questions(
+    client: ServerClient, plugin: StrangePlugin
+) -> None:
+    """It is asked again without, and still about all at once."""
+    plugin.notices = True
+
+    async def refuse_tags(request: web.Request, _: object) -> web.Response | None:
+        return web.Response(status=412) if "If-None-Match" in request.headers else None
+
+    plugin.behaviours["status"] = refuse_tags
+    documents = await created(client, 6)
+    await rounds(plugin, 4)
+    plugin.asked.clear()
+    plugin.end(uid_of(documents[0]))
+    await client.wait_ended(documents[0])
+
+    assert min(len(uids) for uids in plugin.asked) >= 5
+    assert "could not be asked" not in await client.ready()
+
+
+async def test_a_plugin_that_waits_too_long_hides_no_end(patient: ServerClient, plugin: StrangePlugin) -> None:
+    """It is asked again without waiting."""
+    plugin.overstays = True
+    (document,) = await created(patient, 1)
+    assert await until_async(is_waiting(plugin), deadline_s=20)
+    plugin.jobs[uid_of(document)] = {"terminated": {"exitCode": 3}}
+
+    await patient.wait_ended(document, deadline_s=60)
+
+
 async def test_a_plugin_is_not_believed_for_ever_that_nothing_is_new(
     client: ServerClient, plugin: StrangePlugin
 ) -> None:

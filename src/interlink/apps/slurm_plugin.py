@@ -30,8 +30,6 @@ from interlink.sdk.runtimes.mpi import Ranks
 log = structlog.get_logger(__name__)
 
 _LEARN_WITHIN_S = 5.0
-_LOOK_EVERY_S = 2.0
-"""For what only Slurm knows: jobs that it starts, suspends or ends without a word of their runner."""
 _SAVE_S = 5.0
 """How often the controller writes its state down."""
 
@@ -90,7 +88,6 @@ def build(settings: SlurmSettings, environment: Mapping[str, str], facts: Facts)
         log_limits=settings.log_limits,
         runs_probes=settings.runs_probes,
         exports_volumes=settings.exports_volumes,
-        look_every_s=_LOOK_EVERY_S,
     )
     return plugin, slurm
 

@@ -79,10 +79,11 @@ class Sweep(msgspec.Struct, frozen=True):
 def plan_sweep(
     jobs: Iterable[SeenJob],
     records: Mapping[PodUID, Record],
-    announced: Collection[Owner],
+    announced: Mapping[Owner, Collection[PodUID]],
     suspects: Collection[str],
 ) -> Sweep:
-    """Which living jobs have no pod. Jobs of owners that have not announced, and foreign jobs, are never touched."""
+    """Which living jobs have no pod: none in the records, and none that its owner has announced, with a job id or
+    without. Jobs of owners that have not announced, and foreign jobs, are never touched."""
     orphans = [orphan for job in jobs if (orphan := _orphan(job, records, announced)) is not None]
     return Sweep(
         cancel=[orphan for orphan in orphans if str(orphan.tag) in suspects],
@@ -90,12 +91,14 @@ def plan_sweep(
     )
 
 
-def _orphan(job: SeenJob, records: Mapping[PodUID, Record], announced: Collection[Owner]) -> Orphan | None:
+def _orphan(
+    job: SeenJob, records: Mapping[PodUID, Record], announced: Mapping[Owner, Collection[PodUID]]
+) -> Orphan | None:
     tag = parse_tag(job.tag)
     if tag is None or not job.is_alive or tag.pod_uid in records:
         return None
     owner = Owner(cluster=tag.cluster, node=job.node)
-    return Orphan(tag=tag, owner=owner) if owner in announced else None
+    return Orphan(tag=tag, owner=owner) if tag.pod_uid not in announced.get(owner, [tag.pod_uid]) else None
 
 
 def expired(

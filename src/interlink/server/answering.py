@@ -30,7 +30,8 @@ def known(record: Record) -> JobStatus:
 def status(record: Record, trouble: str) -> JobStatus | None:
     """In the existing dialect; None for a deleted pod that never had a job. `trouble`: why a create that is open is
     not done."""
-    if record.has_ended and not record.containers and record.rejected is None:
+    never_was = record.intent is Intent.DELETE and record.job_id is None and not record.containers
+    if never_was and record.has_ended and record.rejected is None:
         return None
     return msgspec.structs.replace(known(record), containers=[*record.containers, *_of_the_others(record, trouble)])
 
@@ -49,6 +50,11 @@ def _state(record: Record, trouble: str) -> ContainerState:
     if record.rejected is not None:
         moment = clock.rfc3339(record.ended_at or record.updated_at)
         end = Terminated(exit_code=1, reason="JobRejected", message=record.rejected, finished_at=moment)
+        return ContainerState(terminated=end)
+    if record.has_ended:
+        moment = clock.rfc3339(record.ended_at or record.updated_at)
+        message = "the pod has ended, and nothing is known of this container"
+        end = Terminated(exit_code=137, reason="ContainerStatusUnknown", message=message, finished_at=moment)
         return ContainerState(terminated=end)
     if record.intent is Intent.CREATE:
         return ContainerState(

@@ -28,6 +28,8 @@ _BULK_AGAIN_AFTER_ROUNDS = 300
 _INTERVALS = 2
 """For so many a plugin may wait for news; after one the question is given up if somebody new is to be asked about."""
 _LOOK_S = 0.5
+_LATE_S = 10.0
+"""After the time that a plugin was given it looks at its jobs; what takes longer is asked without waiting."""
 _SAME_AT_MOST = 30
 """So many times in a row a plugin is believed that its answer would be the last one again."""
 
@@ -63,6 +65,7 @@ class Asker:
         self._interval_s = interval_s
         self._rounds_one_by_one = 0
         self._heard = Heard()
+        self._without_tag = 0
         self.waited_s = 0.0
 
     async def question(self, asked: Mapping[PodUID, Record]) -> Answers | None:
@@ -70,7 +73,9 @@ class Asker:
         heard, self._heard, self.waited_s = self._heard, Heard(), 0.0
         if not asked:
             return None
-        answers = await self.ask(list(asked.values()), tag=heard.tag_for(asked.keys()))
+        self._without_tag = max(0, self._without_tag - 1)
+        tag = "" if self._without_tag else heard.tag_for(asked.keys())
+        answers = await self.ask(list(asked.values()), tag=tag)
         if answers.is_unchanged:
             self._heard = msgspec.structs.replace(heard, tag=answers.tag, times=heard.times + 1)
             return None
@@ -89,6 +94,9 @@ class Asker:
         try:
             answers = await self._ask_together(asked, tag=tag)
         except (OutcomeUnknown, Rejected):
+            if tag:  # says nothing yet of questions as others ask them
+                self._without_tag = _SAME_AT_MOST
+                return await self.ask(asked)
             if len(asked) == 1 or not await self._answers_singly(asked):
                 raise
         else:
@@ -117,11 +125,14 @@ class Asker:
     async def _status(self, pods: Sequence[Pod], tag: str) -> Statuses:
         """A question that waits is given up when its interval is over and there is somebody new to ask about."""
         wait_s = int(_INTERVALS * self._interval_s)
+        too_late = time.monotonic() + wait_s + _LATE_S
         asked = {pod.uid for pod in pods}
         question = asyncio.create_task(self._plugin.status(pods, tag=tag, wait_s=wait_s))
         try:
             await asyncio.wait([question], timeout=self._interval_s if tag else None)
             while not question.done() and self._open().keys() <= asked:
+                if time.monotonic() > too_late:
+                    raise OutcomeUnknown("the plugin has not answered in the time that it was given to wait for news")
                 await asyncio.wait([question], timeout=_LOOK_S)
             return question.result() if question.done() else Statuses(tag=tag, has_waited=True, is_unchanged=True)
         finally:

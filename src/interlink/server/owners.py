@@ -16,15 +16,16 @@ from interlink.server.ledger import Ledger
 
 class Owners:
     def __init__(self, ledger: Ledger, *, tombstone_lifetime_s: float) -> None:
-        self.announced: set[Owner] = set()
+        self.announced: dict[Owner, frozenset[PodUID]] = {}
         self._ledger = ledger
         self._lifetime = timedelta(seconds=tombstone_lifetime_s)
         self._began_at = clock.now()
         self._heard: dict[Owner, datetime] = {}
         self._mentioned: dict[PodUID, datetime] = {}
 
-    def has_announced(self, owner: Owner) -> None:
-        self.announced.add(owner)
+    def has_announced(self, owner: Owner, pods: Iterable[PodUID]) -> None:
+        """`announced` holds the latest list of each."""
+        self.announced[owner] = frozenset(pods)
         self._heard.pop(owner, None)
 
     def has_asked(self, uids: Iterable[PodUID]) -> None:

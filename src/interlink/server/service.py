@@ -168,7 +168,7 @@ class Service:
         with step("server.adopt"):
             await self._adopt([(pod, message.owner, job_id) for pod, job_id in plan.adopt])
         if message.epoch == self._ledger.epoch:
-            self._owners.has_announced(message.owner)
+            self._owners.has_announced(message.owner, (PodUID(known.pod.uid) for known in message.pods))
         metrics.RECONCILED.labels("adopted").inc(len(plan.adopt))
         metrics.RECONCILED.labels("gone").inc(len(plan.delete))
         for uid in plan.delete:

@@ -1,7 +1,7 @@
 """Jobs without pods, and tombstones that nobody needs any more.
 
 A job that carries our tag is an orphan only if its owner has announced its complete pod list to this life of the
-server, and the job is in no record. It is cancelled at the second sighting, a sweep later.
+server, and the job is in no record and its pod not in that list. It is cancelled at the second sighting, a sweep later.
 
 Orphans are left by pods that went, and by an earlier life. While no pod comes or goes the plugin is asked seldom.
 """
@@ -13,7 +13,7 @@ import structlog
 from interlink.model import reconciling
 from interlink.model.ids import Owner, PodUID
 from interlink.model.pods import ObjectMeta, Pod, PodSpec
-from interlink.sdk.errors import NotFound, Rejected
+from interlink.sdk.errors import NotFound, Rejected, SDKError
 from interlink.server import metrics
 from interlink.server.dispatching import Dispatcher
 from interlink.server.ledger import Ledger
@@ -35,7 +35,7 @@ class Sweeper:
         self._plugin = plugin
         self._owners = owners
         self._suspects: frozenset[str] = frozenset()
-        self._known: tuple[frozenset[PodUID], int] = (frozenset(), 0)
+        self._known: tuple[frozenset[object], frozenset[object]] = (frozenset(), frozenset())
         self._looks_left = 0
         self._looked_at = 0.0
 
@@ -53,7 +53,7 @@ class Sweeper:
         self._looked_at = time.monotonic()
 
     def _is_due(self) -> bool:
-        known = (frozenset(self._ledger.newest()), len(self._owners.announced))
+        known = (frozenset[object](self._ledger.newest()), frozenset[object](self._owners.announced.items()))
         if known != self._known:
             self._known, self._looks_left = known, _LOOKS
         return bool(self._looks_left or self._suspects) or time.monotonic() - self._looked_at > _SELDOM_S
@@ -65,7 +65,10 @@ class Sweeper:
         for orphan in plan.cancel:
             log.warning("job.orphan", pod_uid=orphan.tag.pod_uid, tag=str(orphan.tag), owner=str(orphan.owner))
             metrics.RECONCILED.labels("orphan").inc()
-            await self._cancel(orphan.tag.pod_uid, orphan.owner)
+            try:
+                await self._cancel(orphan.tag.pod_uid, orphan.owner)
+            except SDKError as error:  # the others' turn comes all the same; this one is seen again
+                log.warning("job.orphan-not-cancelled", pod_uid=orphan.tag.pod_uid, error=str(error))
 
     async def _cancel(self, uid: PodUID, owner: Owner) -> None:
         pod = Pod(metadata=ObjectMeta(uid=uid, name=str(uid), namespace="unknown"), spec=PodSpec(node_name=owner.node))

@@ -108,17 +108,19 @@ def test_a_plan_that_was_applied_plans_nothing_more() -> None:
 TAG = "il-c-uid-1-a0"
 SWEEPS = [
     # what                          tag      node   alive  records          announced   orphan
-    ("a job without a pod", TAG, "vk", True, {}, [OWNER], True),
-    ("a job with a pod", TAG, "vk", True, known(LIVE), [OWNER], False),
-    ("a job of a deleted pod", TAG, "vk", True, known(DELETING), [OWNER], False),
-    ("another attempt of a pod", "il-c-uid-1-a7", "vk", True, known(LIVE), [OWNER], False),
-    ("a job that has ended", TAG, "vk", False, {}, [OWNER], False),
-    ("a job of an owner that has not announced", TAG, "vk", True, {}, [OTHER], False),
-    ("a job of nobody who announced", TAG, "vk", True, {}, [], False),
-    ("a job of another cluster", "il-d-uid-1-a0", "vk", True, {}, [OWNER], False),
-    ("a job of no node", TAG, "", True, {}, [OWNER], False),
-    ("a job of somebody else", "my-own-job", "vk", True, {}, [OWNER], False),
-    ("a job with nearly our name", TAG + "-x", "vk", True, {}, [OWNER], False),
+    ("a job without a pod", TAG, "vk", True, {}, {OWNER: []}, True),
+    ("a job with a pod", TAG, "vk", True, known(LIVE), {OWNER: []}, False),
+    ("a job of a deleted pod", TAG, "vk", True, known(DELETING), {OWNER: []}, False),
+    ("another attempt of a pod", "il-c-uid-1-a7", "vk", True, known(LIVE), {OWNER: []}, False),
+    ("a job of a pod that was announced without its id", TAG, "vk", True, {}, {OWNER: [UID]}, False),
+    ("a job of a pod that another owner announced", TAG, "vk", True, {}, {OWNER: [], OTHER: [UID]}, True),
+    ("a job that has ended", TAG, "vk", False, {}, {OWNER: []}, False),
+    ("a job of an owner that has not announced", TAG, "vk", True, {}, {OTHER: []}, False),
+    ("a job of nobody who announced", TAG, "vk", True, {}, {}, False),
+    ("a job of another cluster", "il-d-uid-1-a0", "vk", True, {}, {OWNER: []}, False),
+    ("a job of no node", TAG, "", True, {}, {OWNER: []}, False),
+    ("a job of somebody else", "my-own-job", "vk", True, {}, {OWNER: []}, False),
+    ("a job with nearly our name", TAG + "-x", "vk", True, {}, {OWNER: []}, False),
 ]
 
 
@@ -128,7 +130,7 @@ SWEEPS = [
     ids=[row[0].replace(" ", "-") for row in SWEEPS],
 )
 def test_a_sweep_over(
-    tag: str, node: str, is_alive: bool, items: Records, announced: list[Owner], is_orphan: bool
+    tag: str, node: str, is_alive: bool, items: Records, announced: dict[Owner, list[PodUID]], is_orphan: bool
 ) -> None:
     """A living job of ours whose owner has announced and that has no record is an orphan, and nothing else is."""
     jobs = [SeenJob(tag=tag, node=node, is_alive=is_alive)]
@@ -142,18 +144,18 @@ def test_an_orphan_is_cancelled_at_the_second_sight() -> None:
     """The first look only remembers it, for its pod's create may be on the way."""
     jobs = [SeenJob(tag=TAG, node="vk", is_alive=True)]
 
-    first = reconciling.plan_sweep(jobs, {}, [OWNER], [])
-    second = reconciling.plan_sweep(jobs, {}, [OWNER], first.suspects)
+    first = reconciling.plan_sweep(jobs, {}, {OWNER: []}, [])
+    second = reconciling.plan_sweep(jobs, {}, {OWNER: []}, first.suspects)
     assert (len(first.cancel), len(second.cancel), second.cancel[0].owner) == (0, 1, OWNER)
 
 
 def test_a_suspect_that_was_away_begins_anew() -> None:
     """Only two sightings one sweep apart count."""
     jobs = [SeenJob(tag=TAG, node="vk", is_alive=True)]
-    first = reconciling.plan_sweep(jobs, {}, [OWNER], [])
+    first = reconciling.plan_sweep(jobs, {}, {OWNER: []}, [])
 
-    between = reconciling.plan_sweep([], {}, [OWNER], first.suspects)
-    assert reconciling.plan_sweep(jobs, {}, [OWNER], between.suspects).cancel == []
+    between = reconciling.plan_sweep([], {}, {OWNER: []}, first.suspects)
+    assert reconciling.plan_sweep(jobs, {}, {OWNER: []}, between.suspects).cancel == []
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ _NEVER = "0"
 def hang(root: Path) -> None:
     """Harmless when it is there. Nothing depends on it, so nothing is synced and no error is raised."""
     with contextlib.suppress(OSError):
-        os.close(os.open(root / NAME, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(os.open(root / NAME, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW, 0o600))
 
 
 async def heard(root: Path, since: str, within_s: float) -> str:

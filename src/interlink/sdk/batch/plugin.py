@@ -68,7 +68,7 @@ class BatchPlugin:
         runs_probes: bool = True,
         exports_volumes: bool = True,
         script_variables: Sequence[str] | None = None,
-        look_every_s: float = 60.0,
+        look_every_s: float = 2.0,
     ) -> None:
         self._root = root
         self._scheduler = scheduler

@@ -1,6 +1,7 @@
 """News of jobs: a file's time that every runner sets."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,17 @@ async def test_without_a_bell_there_is_silence(tmp_path: Path) -> None:
 
     mark = await bell.heard(tmp_path / "gone", "", 0)
     assert await bell.heard(tmp_path / "gone", mark, 0.15) == mark
+
+
+def test_what_a_job_puts_in_the_bells_place_holds_nobody_up(tmp_path: Path) -> None:
+    """A pipe that nobody reads, a link to somewhere else."""
+    os.mkfifo(tmp_path / ".bell")
+    bell.hang(tmp_path)
+    (tmp_path / ".bell").unlink()
+    (tmp_path / ".bell").symlink_to(tmp_path / "elsewhere")
+    bell.hang(tmp_path)
+
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_ring_leaves_no_bell_of_its_own(tmp_path: Path) -> None:
