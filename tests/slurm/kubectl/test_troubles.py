@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from interlink.sdk.batch.jobdir import JobDirectory
 from interlink.testing.programs import Programs
 from interlink.testing.slurm import SlurmSite
 from interlink.testing.waiting import until
@@ -57,13 +58,14 @@ def test_a_held_job_t10(pods: Pods, slurm: SlurmSite) -> None:
     pods.assert_started_once(1)
 
 
-def test_a_suspended_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, gate: Path) -> None:
+def test_a_suspended_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, shared: Programs, gate: Path) -> None:
     """The pod stays Running, kubectl shows that it is suspended until the job goes on, and it ends with the job."""
     pods.start("p", once_there(gate, "exit 0"))
     pods.wait("p", "Running")
     job_id = pods.wait_job_id("p")
     assert column(pods, "p") == "Running"
     slurm.run("scontrol", "suspend", job_id)
+    assert until(lambda: stands_still(pods, shared), deadline_s=30)
     gate.touch()
     pods.wait_until(lambda: column(pods, "p") == "Suspended", "kubectl shows it")
     await_polls(pods, commands, 6)
@@ -81,12 +83,14 @@ def test_a_suspended_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, g
     pods.assert_started_once(1)
 
 
-def test_a_stopped_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, gate: Path) -> None:
-    """By a signal, and it keeps its nodes: the pod stays Running, says so, and ends with the job when that goes on."""
+def test_a_stopped_job_t10(pods: Pods, commands: Commands, slurm: SlurmSite, shared: Programs, gate: Path) -> None:
+    """By a signal, which reaches its runner, and it keeps its nodes: the pod stays Running and says so, and ends with
+    the job when that goes on."""
     pods.start("p", once_there(gate, "exit 0"))
     pods.wait("p", "Running")
     job_id = pods.wait_job_id("p")
     slurm.run("scancel", "--full", "--signal=STOP", job_id)
+    assert until(lambda: stands_still(pods, shared), deadline_s=30)
     gate.touch()
     pods.wait_until(lambda: column(pods, "p") == "Stopped", "kubectl shows it")
     await_polls(pods, commands, 6)
@@ -117,6 +121,12 @@ def test_a_suspended_job_that_goes_on_t10(pods: Pods, slurm: SlurmSite) -> None:
     assert (found["Suspended"]["type"], found["Resumed"]["type"]) == ("Warning", "Normal")
     assert found["Suspended"]["message"] == "Slurm has suspended the job"
     pods.assert_started_once(1)
+
+
+def stands_still(pods: Pods, shared: Programs) -> bool:
+    """Whether the job's runner has been stopped, which its node does some time after Slurm says so."""
+    runner = JobDirectory(shared.jobs / pods.uid("p")).runner_process()
+    return Path(f"/proc/{runner}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def column(pods: Pods, name: str) -> str:
