@@ -249,16 +249,25 @@ def waiting(status: Document) -> tuple[str, str]:
     return state["reason"], state["message"]
 
 
-async def test_existing_virtual_kubelet_is_told_that_its_pod_waits(
+@pytest.fixture
+async def given_up(
     plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
-) -> None:
-    """It has given up waiting; the pod is neither ended nor lost, and the create goes on by itself."""
+) -> tuple[Programs, ServerClient, Document]:
+    """A server with a pod whose create an existing virtual kubelet does not wait for any more: the plugin is away."""
     programs = make_server(CreateHold=0.2)
     programs.start()
     client = ServerClient(session, programs.server_port)
     plugin.behaviours |= {"create": cut, "status": cut}
     document = pod()
     assert (await client.ask("/create", {"pod": document}))[0] == 503
+    return programs, client, document
+
+
+async def test_existing_virtual_kubelet_is_told_that_its_pod_waits(
+    plugin: StrangePlugin, given_up: tuple[Programs, ServerClient, Document]
+) -> None:
+    """It has given up waiting; the pod is neither ended nor lost, and the create goes on by itself."""
+    _, client, document = given_up
 
     (status,) = await client.status(document)
 
@@ -270,15 +279,10 @@ async def test_existing_virtual_kubelet_is_told_that_its_pod_waits(
 
 
 async def test_existing_virtual_kubelet_after_a_restart_that_its_create_waited_through(
-    plugin: StrangePlugin, make_server: Callable[..., Programs], session: aiohttp.ClientSession
+    plugin: StrangePlugin, given_up: tuple[Programs, ServerClient, Document]
 ) -> None:
     """The server has not kept what the pod is to be given: it says that it needs the create again, and takes it."""
-    programs = make_server(CreateHold=0.2)
-    programs.start()
-    client = ServerClient(session, programs.server_port)
-    plugin.behaviours |= {"create": cut, "status": cut}
-    document = pod()
-    assert (await client.ask("/create", {"pod": document}))[0] == 503
+    programs, client, document = given_up
     programs.server.restart()
     plugin.behaviours.clear()
 

@@ -48,18 +48,20 @@ def _of_the_others(record: Record, trouble: str) -> list[Raw]:
 
 def _state(record: Record, trouble: str) -> ContainerState:
     if record.rejected is not None:
-        moment = clock.rfc3339(record.ended_at or record.updated_at)
-        end = Terminated(exit_code=1, reason="JobRejected", message=record.rejected, finished_at=moment)
-        return ContainerState(terminated=end)
+        return _ended(record, 1, "JobRejected", record.rejected)
     if record.has_ended:
-        moment = clock.rfc3339(record.ended_at or record.updated_at)
         message = "the pod has ended, and nothing is known of this container"
-        end = Terminated(exit_code=137, reason="ContainerStatusUnknown", message=message, finished_at=moment)
-        return ContainerState(terminated=end)
+        return _ended(record, 137, "ContainerStatusUnknown", message)
     if record.intent is Intent.CREATE:
-        return ContainerState(
-            waiting=Waiting(reason="SiteUnreachable", message=f"the pod waits for its job: {trouble}")
-        )
-    return ContainerState(
-        waiting=Waiting(reason="ContainerCreating", message="the site has told nothing of the job yet")
-    )
+        return _waits("SiteUnreachable", f"the pod waits for its job: {trouble}")
+    return _waits("ContainerCreating", "the site has told nothing of the job yet")
+
+
+def _ended(record: Record, exit_code: int, reason: str, message: str) -> ContainerState:
+    moment = clock.rfc3339(record.ended_at or record.updated_at)
+    end = Terminated(exit_code=exit_code, reason=reason, message=message, finished_at=moment)
+    return ContainerState(terminated=end)
+
+
+def _waits(reason: str, message: str) -> ContainerState:
+    return ContainerState(waiting=Waiting(reason=reason, message=message))

@@ -81,7 +81,7 @@ class Asker:
             return None
         return answers
 
-    def is_concluded(self, answers: Answers) -> None:
+    def conclude(self, answers: Answers) -> None:
         """Everybody was mentioned and nothing is left to conclude: the next question may wait for another answer."""
         if answers.tag and not answers.unreadable:
             self._heard = Heard(pods=frozenset(answers.by_uid), tag=answers.tag)

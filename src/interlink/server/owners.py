@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from interlink.aio import clock
 from interlink.model import reconciling
 from interlink.model.ids import Owner, PodUID
-from interlink.model.records import Intent
+from interlink.model.records import Intent, Record
 from interlink.server.ledger import Ledger
 
 
@@ -28,16 +28,15 @@ class Owners:
         self.announced[owner] = frozenset(pods)
         self._heard.pop(owner, None)
 
-    def has_asked(self, uids: Iterable[PodUID]) -> None:
-        """Somebody who does not announce has asked about these pods of its own; unknown ones are passed over."""
+    def has_asked(self, records: Iterable[Record]) -> None:
+        """Somebody who does not announce has asked about these, its own."""
         now = clock.now()
-        for uid in uids:
-            record = self._ledger.get(uid)
-            if record is None or record.owner in self.announced:
+        for record in records:
+            if record.owner in self.announced:
                 continue
             self._heard[record.owner] = now
             if record.intent is Intent.DELETE:
-                self._mentioned[uid] = now
+                self._mentioned[record.pod_uid] = now
 
     def given_up_before(self) -> datetime:
         """The deletion of a job that had ended by then is not repeated any more, once its pod has left Kubernetes."""

@@ -74,7 +74,7 @@ class Poller:
         self._note(doubt or "; ".join(answers.unreadable[:3]), is_doubt=bool(doubt))
         await self._examine(_examined(absent, is_doubted=bool(doubt or answers.unreadable)))
         if answers.by_uid.keys() == asked.keys() and self._are_settled(answers.by_uid):
-            self._asker.is_concluded(answers)
+            self._asker.conclude(answers)
 
     def _are_settled(self, uids: Iterable[PodUID]) -> bool:
         """Not while it is open which job an answer tells of: that does not depend on the plugin alone."""

@@ -2,7 +2,7 @@
 
 import collections
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
 import structlog
 
@@ -127,12 +127,7 @@ class Service:
             return self._answers(record for record in self._ledger.all_told() if _is_of(record, cluster, node))
         await self._adopt_unknown(pods, cluster)
         self._hear(pods, cluster, node)
-        told = ((pod, self._ledger.told(PodUID(pod.uid))) for pod in pods)
-        return self._answers(
-            record
-            for pod, record in told
-            if record is not None and record.owner == Owner(cluster=cluster, node=pod.spec.node_name)
-        )
+        return self._answers(_own(pods, cluster, self._ledger.told))
 
     def _answers(self, told: Iterable[Record]) -> list[JobStatus]:
         found = (answering.status(record, self._creator.trouble(record.pod_uid)) for record in told)
@@ -142,12 +137,7 @@ class Service:
         """Whoever names its node announces its pods, and is not believed by its silence."""
         if node:
             return
-        known = ((self._ledger.get(PodUID(pod.uid)), pod) for pod in pods)
-        self._owners.has_asked(
-            record.pod_uid
-            for record, pod in known
-            if record is not None and record.owner == Owner(cluster=cluster, node=pod.spec.node_name)
-        )
+        self._owners.has_asked(_own(pods, cluster, self._ledger.get))
 
     async def _adopt_unknown(self, pods: Sequence[Pod], cluster: str) -> None:
         unknown = [pod for pod in pods if pod.job_id and self._ledger.get(ids.pod_uid(pod.uid)) is None]
@@ -239,6 +229,14 @@ class Service:
 
     async def ping(self) -> bytes:
         return await self._plugin.ping()
+
+
+def _own(pods: Iterable[Pod], cluster: str, look_up: Callable[[PodUID], Record | None]) -> Iterator[Record]:
+    """The records of these pods that are of the owners that the pods name."""
+    for pod in pods:
+        record = look_up(PodUID(pod.uid))
+        if record is not None and record.owner == Owner(cluster=cluster, node=pod.spec.node_name):
+            yield record
 
 
 def _is_of(record: Record, cluster: str, node: str) -> bool:

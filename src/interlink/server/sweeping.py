@@ -35,7 +35,7 @@ class Sweeper:
         self._plugin = plugin
         self._owners = owners
         self._suspects: frozenset[str] = frozenset()
-        self._known: tuple[frozenset[object], frozenset[object]] = (frozenset(), frozenset())
+        self._known: tuple[frozenset[PodUID], dict[Owner, frozenset[PodUID]]] = (frozenset(), {})
         self._looks_left = 0
         self._looked_at = 0.0
 
@@ -53,7 +53,7 @@ class Sweeper:
         self._looked_at = time.monotonic()
 
     def _is_due(self) -> bool:
-        known = (frozenset[object](self._ledger.newest()), frozenset[object](self._owners.announced.items()))
+        known = (frozenset(self._ledger.newest()), dict(self._owners.announced))
         if known != self._known:
             self._known, self._looks_left = known, _LOOKS
         return bool(self._looks_left or self._suspects) or time.monotonic() - self._looked_at > _SELDOM_S
